@@ -1,0 +1,50 @@
+/**
+ * What a store can do, as frozen data that an application can check at start-up.
+ * Every false flag has a call that refuses with UNSUPPORTED; `docs/backends.md` prints the same table (a test compares them).
+ */
+import { HoldfastError } from '../errors.ts'
+
+export interface Capabilities {
+  /** Accepted jobs survive the end of the process. */
+  readonly durableJobs: boolean
+  /** What an acknowledged write survives: nothing, the end of the process, or a power cut. */
+  readonly durability: 'none' | 'process' | 'power'
+  /** Several processes on one machine may share the store. */
+  readonly sameHostProcesses: boolean
+  /** Several machines may share the store. */
+  readonly distributedWorkers: boolean
+  /** Jobs can be enqueued inside the caller's own transaction. */
+  readonly transactionalEnqueue: boolean
+  /** Who hears of a new job at once; everybody else polls. */
+  readonly notifications: 'process' | 'sameHost' | 'network'
+  /** Orders in which a worker can ask for jobs. */
+  readonly ordering: readonly 'fifo'[]
+  /** Where retention is applied. */
+  readonly retention: 'process' | 'stored'
+  readonly schedules: boolean
+  readonly continuations: boolean
+  readonly partitions: boolean
+  readonly streams: boolean
+  readonly rateLimits: boolean
+}
+
+export type CapabilityName = keyof Capabilities
+
+/** Throws CAPABILITY_MISSING naming every requirement that is not met. */
+export function requireCapabilities(have: Capabilities, want: Partial<Capabilities>): void {
+  const missing = Object.entries(want).filter(([name, value]) => {
+    const actual: unknown = Object.hasOwn(have, name) ? have[name as CapabilityName] : undefined
+    return Array.isArray(value) && Array.isArray(actual)
+      ? !value.every((item) => actual.includes(item))
+      : actual !== value
+  })
+  if (missing.length === 0) return
+  const names = missing.map(([name]) => name)
+  throw new HoldfastError(
+    'CAPABILITY_MISSING',
+    `this store does not offer ${missing.map(([name, value]) => `${name}: ${String(value)}`).join(', ')}`,
+    {
+      details: { missing: names },
+    },
+  )
+}

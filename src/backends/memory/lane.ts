@@ -1,0 +1,162 @@
+/**
+ * The jobs of one lane that wait, in their orders: ready (priority, time, sequence), due (time) and deadline (time).
+ * Stale entries are skipped when they come up: an entry counts only while its row still has the ticket it was put in with.
+ * An order is rebuilt when more than half of it is stale, so cancelling millions leaves nothing behind.
+ */
+import TinyQueue from 'tinyqueue'
+import type { JobRow } from './row.ts'
+
+interface Entry {
+  readonly row: JobRow
+  readonly ticket: number
+}
+
+type Order = (a: Entry, b: Entry) => number
+
+const byReadiness: Order = (a, b) =>
+  b.row.definition.priority - a.row.definition.priority || a.row.runAt - b.row.runAt || a.row.sequence - b.row.sequence
+const byRunAt: Order = (a, b) => a.row.runAt - b.row.runAt || a.row.sequence - b.row.sequence
+const byDeadline: Order = (a, b) => (a.row.definition.deadlineAt ?? 0) - (b.row.definition.deadlineAt ?? 0)
+
+/**
+ * Rows in an order, minus those that moved on. Most rows arrive in order already and go to the back of a plain array;
+ * the rest go to a heap. Measured 2026-11-29 with 200,000 jobs: 174 k turns/s with a heap alone, see the commit for this.
+ */
+class RowQueue {
+  private run: (Entry | undefined)[] = []
+  private head = 0
+  private heap: TinyQueue<Entry>
+  private readonly order: Order
+  private readonly isLive: (entry: Entry) => boolean
+  private staleHint = 0
+
+  constructor(order: Order, isLive: (entry: Entry) => boolean) {
+    this.order = order
+    this.isLive = isLive
+    this.heap = new TinyQueue<Entry>([], order)
+  }
+
+  push(row: JobRow): void {
+    const entry = { row, ticket: row.ticket }
+    const last = this.run[this.run.length - 1]
+    if (last === undefined || this.order(last, entry) <= 0) this.run.push(entry)
+    else this.heap.push(entry)
+  }
+
+  /** The first live row, left in place. */
+  peek(): JobRow | undefined {
+    for (let entry = this.first(); entry !== undefined; entry = this.first()) {
+      if (this.isLive(entry)) return entry.row
+      this.drop(entry)
+      this.staleHint = Math.max(0, this.staleHint - 1)
+    }
+    return undefined
+  }
+
+  pop(): JobRow | undefined {
+    const row = this.peek()
+    const entry = row === undefined ? undefined : this.first()
+    if (entry !== undefined) this.drop(entry)
+    return row
+  }
+
+  private first(): Entry | undefined {
+    const sorted = this.run[this.head]
+    const heaped = this.heap.peek()
+    if (sorted === undefined || heaped === undefined) return sorted ?? heaped
+    return this.order(sorted, heaped) <= 0 ? sorted : heaped
+  }
+
+  private drop(entry: Entry): void {
+    if (this.run[this.head] !== entry) {
+      this.heap.pop()
+      return
+    }
+    this.run[this.head] = undefined
+    this.head += 1
+    if (this.head === this.run.length || (this.head > 1_024 && this.head * 2 > this.run.length)) {
+      this.run = this.run.slice(this.head)
+      this.head = 0
+    }
+  }
+
+  /** Told when a row leaves by another way than `pop`. */
+  noteStale(): void {
+    this.staleHint += 1
+    if (this.staleHint <= 1_000 || this.staleHint * 2 <= this.heap.length + this.run.length - this.head) return
+    this.run = this.run.slice(this.head).filter((entry) => entry !== undefined && this.isLive(entry))
+    this.head = 0
+    this.heap = new TinyQueue<Entry>(this.heap.data.filter(this.isLive), this.order)
+    this.staleHint = 0
+  }
+}
+
+const isCurrent = (entry: Entry): boolean => entry.row.ticket === entry.ticket
+
+export class Lane {
+  readonly name: string
+  isPaused = false
+  private readonly ready = new RowQueue(byReadiness, isCurrent)
+  private readonly due = new RowQueue(byRunAt, isCurrent)
+  private readonly deadlines = new RowQueue(
+    byDeadline,
+    ({ row }) =>
+      row.state === 'queued' || row.state === 'scheduled' || row.state === 'retry_wait' || row.state === 'waiting',
+  )
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  /** Takes in a row that waits, by its state. */
+  add(row: JobRow): void {
+    if (row.state === 'queued') this.ready.push(row)
+    else this.due.push(row)
+    if (row.definition.deadlineAt !== null) this.deadlines.push(row)
+  }
+
+  /** Told after a waiting row moved on by another way than `takeReady`. */
+  dropped(): void {
+    this.ready.noteStale()
+    this.due.noteStale()
+    this.deadlines.noteStale()
+  }
+
+  takeReady(): JobRow | undefined {
+    return this.ready.pop()
+  }
+
+  firstReady(): JobRow | undefined {
+    return this.ready.peek()
+  }
+
+  /** Moves what is due into the ready order; returns how many. */
+  promoteDue(now: number): number {
+    let count = 0
+    for (let row = this.due.peek(); row !== undefined && row.runAt <= now; row = this.due.peek()) {
+      this.due.pop()
+      row.move('due', now)
+      this.ready.push(row)
+      count += 1
+    }
+    return count
+  }
+
+  nextDueAt(): number | null {
+    return this.due.peek()?.runAt ?? null
+  }
+
+  /** The rows whose deadline has passed while they waited. */
+  takeDeadlined(now: number): Set<JobRow> {
+    const rows = new Set<JobRow>()
+    for (
+      let row = this.deadlines.peek();
+      row !== undefined && (row.definition.deadlineAt ?? now + 1) <= now;
+      row = this.deadlines.peek()
+    ) {
+      this.deadlines.pop()
+      rows.add(row)
+    }
+    return rows
+  }
+}

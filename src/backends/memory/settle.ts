@@ -1,0 +1,80 @@
+/** Applies one settlement to a row of the memory store, guarded by the whole lease token. */
+import type { JobState } from '../../job.ts'
+import type { Settlement, Verdict } from '../protocol/index.ts'
+import type { JobRow } from './row.ts'
+
+/** States in which a row may be found after its own settlement of that kind was applied. */
+const AFTER: Readonly<Record<Settlement['kind'], readonly JobState[]>> = {
+  complete: ['completed'],
+  retry: ['retry_wait', 'queued', 'cancelled'],
+  dead: ['dlq'],
+  cancel: ['cancelled'],
+  release: ['queued', 'cancelled'],
+  requeue: ['queued'],
+}
+
+export function settle(row: JobRow, settlement: Settlement, now: number): Verdict {
+  if (!row.isHeldBy(settlement.token)) {
+    return row.token === settlement.token && AFTER[settlement.kind].includes(row.state) ? 'alreadyApplied' : 'leaseLost'
+  }
+  const isPutBack = settlement.kind === 'retry' || settlement.kind === 'release'
+  if (row.cancelRequested && isPutBack) {
+    const failure =
+      settlement.kind === 'retry' ? settlement.failure : { code: 'CANCELLED', message: 'cancelled on request' }
+    end(row, { ...settlement, kind: 'cancel', failure }, now)
+    return 'cancelled'
+  }
+  if (settlement.kind === 'release') release(row, settlement, now)
+  else if (settlement.kind === 'retry') putBack(row, settlement, now)
+  else if (settlement.kind === 'requeue') requeue(row, settlement, now)
+  else end(row, settlement, now)
+  return 'applied'
+}
+
+type Kind<K extends Settlement['kind']> = Extract<Settlement, { kind: K }>
+
+function release(row: JobRow, settlement: Kind<'release'>, now: number): void {
+  if (settlement.started) row.record('released', now, settlement.durationMs, null)
+  row.move('release', now)
+  row.attempts -= 1
+}
+
+function putBack(row: JobRow, settlement: Kind<'retry'>, now: number): void {
+  row.record(settlement.failure.code === 'PANIC' ? 'crashed' : 'failed', now, settlement.durationMs, settlement.failure)
+  row.move('retry', now)
+  row.runAt = now + settlement.delayMs
+  row.lastFailure = settlement.failure
+  row.crashes = settlement.crashes
+  row.retry = settlement.retry
+  row.maxAttempts = settlement.maxAttempts
+}
+
+function requeue(row: JobRow, settlement: Kind<'requeue'>, now: number): void {
+  row.record('crashed', now, null, settlement.failure)
+  row.move('expire', now)
+  row.lastFailure = settlement.failure
+  row.crashes = settlement.crashes
+}
+
+function end(row: JobRow, settlement: Kind<'complete' | 'dead' | 'cancel'>, now: number): void {
+  if (settlement.kind === 'complete') {
+    row.move('complete', now)
+    row.output = settlement.output
+    row.durationMs = settlement.durationMs
+    row.outputUntil =
+      settlement.output === null || settlement.keepOutputMs === null ? null : now + settlement.keepOutputMs
+  } else {
+    const isDead = settlement.kind === 'dead'
+    const { failure } = settlement
+    const hasCrashed = failure.code === 'PANIC' || failure.code === 'LEASE_EXPIRED'
+    row.record(isDead ? (hasCrashed ? 'crashed' : 'failed') : 'cancelled', now, settlement.durationMs, failure)
+    row.move(isDead ? 'die' : 'cancel', now)
+    row.lastFailure = failure
+    if (isDead) {
+      row.dlqCode = settlement.code
+      row.crashes = settlement.crashes
+    }
+  }
+  row.finishedAt = now
+  row.keepUntil = settlement.keepMs === null ? null : now + settlement.keepMs
+}

@@ -1,0 +1,335 @@
+/**
+ * The reference model: the protocol on plain maps, with the injected clock as the store's clock.
+ * Synchronous and single-threaded, so every handler is atomic. The other stores are tested against it.
+ */
+import type { Clock } from '../../clock.ts'
+import type { JobId, JobState } from '../../job.ts'
+import { isTerminal, JOB_STATES } from '../../job.ts'
+import type {
+  Claim,
+  Grant,
+  LaneStats,
+  Reply,
+  Request,
+  Settlement,
+  SyncBackendHandlers,
+  Verdict,
+} from '../protocol/index.ts'
+import { leaseToken, nextEpoch } from '../rules.ts'
+import { Lane } from './lane.ts'
+import { JobRow } from './row.ts'
+import { settle } from './settle.ts'
+
+export class MemoryStore {
+  private readonly clock: Clock
+  private readonly jobs = new Map<JobId, JobRow>()
+  private readonly running = new Set<JobRow>()
+  /** Terminal rows and outputs with an end of their time. */
+  private readonly expiring = new Set<JobRow>()
+  private readonly lanes = new Map<string, Lane>()
+  private readonly keys = new Map<string, JobRow>()
+  private sequence = 0
+
+  constructor(clock: Clock) {
+    this.clock = clock
+  }
+
+  readonly handlers = {
+    'job.enqueue': (request) => this.enqueue(request),
+    'job.turn': (request) => this.turn(request),
+    'lease.renew': (request) => this.renew(request),
+    'lease.reap': (request) => this.reap(request),
+    'job.progress': (request) => this.progress(request),
+    'job.cancel': (request) => this.cancel(request),
+    'job.promote': (request) => this.promote(request),
+    'job.get': ({ ids }) => ({ jobs: ids.map((id) => this.jobs.get(id)?.stored(true) ?? null) }),
+    'job.list': (request) => this.list(request),
+    'job.history': ({ ids }) => ({ attempts: ids.map((id) => this.jobs.get(id)?.attemptsRecorded() ?? []) }),
+    'queue.stats': (request) => this.stats(request),
+    'queue.policy': (request) => this.policy(request),
+    'store.maintain': (request) => this.maintain(request),
+    'store.health': () => ({ nowMs: this.clock.now(), details: { jobs: this.jobs.size } }),
+  } satisfies SyncBackendHandlers
+
+  private lane(name: string): Lane {
+    let lane = this.lanes.get(name)
+    if (lane === undefined) {
+      lane = new Lane(name)
+      this.lanes.set(name, lane)
+    }
+    return lane
+  }
+
+  private enqueue({ jobs }: Request<'job.enqueue'>): Reply<'job.enqueue'> {
+    const now = this.clock.now()
+    const results = jobs.map((definition) => {
+      const same = this.jobs.get(definition.id)
+      if (same !== undefined) return { outcome: 'created' as const, id: definition.id, state: same.state }
+      const key = definition.idempotencyKey === null ? null : keyOf(definition.lane, definition.idempotencyKey)
+      const first = key === null ? undefined : this.keys.get(key)
+      if (first !== undefined) return { outcome: 'deduplicated' as const, id: first.definition.id, state: first.state }
+      this.sequence += 1
+      const row = new JobRow(definition, this.sequence, now)
+      this.jobs.set(definition.id, row)
+      if (key !== null) this.keys.set(key, row)
+      this.lane(definition.lane).add(row)
+      return { outcome: 'created' as const, id: definition.id, state: row.state }
+    })
+    return { results }
+  }
+
+  private turn({ settlements, claims, resend }: Request<'job.turn'>): Reply<'job.turn'> {
+    const now = this.clock.now()
+    const verdicts = settlements.map((settlement) => this.settle(settlement, now))
+    const grants = claims.map((claim) => this.claim(claim, now, resend))
+    return { verdicts, grants }
+  }
+
+  private settle(settlement: Settlement, now: number): Verdict {
+    const row = this.jobs.get(settlement.id)
+    if (row === undefined) return 'gone'
+    const verdict = settle(row, settlement, now)
+    if (verdict === 'applied' || verdict === 'cancelled') this.leftRunning(row)
+    return verdict
+  }
+
+  private leftRunning(row: JobRow): void {
+    this.running.delete(row)
+    if (isTerminal(row.state)) this.ended(row)
+    else this.lane(row.definition.lane).add(row)
+  }
+
+  private ended(row: JobRow): void {
+    if (row.keepUntil !== null && row.keepUntil <= row.updatedAt) this.forget(row)
+    else if (row.keepUntil !== null || row.outputUntil !== null) this.expiring.add(row)
+  }
+
+  private forget(row: JobRow): void {
+    const { id, lane, idempotencyKey } = row.definition
+    this.jobs.delete(id)
+    this.expiring.delete(row)
+    if (idempotencyKey !== null) this.keys.delete(keyOf(lane, idempotencyKey))
+  }
+
+  private claim(claim: Claim, now: number, resend: boolean): Grant {
+    const held = resend
+      ? [...this.running].filter((row) => row.token?.includes(`:${claim.workerId}:${claim.nonce}.`))
+      : []
+    const rows: JobRow[] = [...held]
+    const limit = held.length > 0 ? held.length : claim.limit
+    const deadlined: JobId[] = []
+    let dueAt: number | null = null
+    let more = false
+    for (const name of claim.lanes) {
+      const lane = this.lanes.get(name)
+      if (lane === undefined || lane.isPaused) continue
+      lane.promoteDue(now)
+      deadlined.push(...this.buryDeadlined(lane, now, claim.keepDeadMs))
+      while (rows.length < limit) {
+        const row = lane.takeReady()
+        if (row === undefined) break
+        this.grant(row, claim, now, rows.length)
+        rows.push(row)
+      }
+      more ||= lane.firstReady() !== undefined
+      const laneDueAt = lane.nextDueAt()
+      if (laneDueAt !== null) dueAt = Math.min(dueAt ?? laneDueAt, laneDueAt)
+    }
+    return { jobs: rows.map((row) => row.claimed(now)), more, dueInMs: dueAt === null ? null : dueAt - now, deadlined }
+  }
+
+  private grant(row: JobRow, claim: Claim, now: number, ordinal: number): void {
+    row.move('claim', now)
+    row.attempts += 1
+    row.leaseEpoch = nextEpoch(row.leaseEpoch, now)
+    row.token = leaseToken(row.leaseEpoch, claim.workerId, claim.nonce, ordinal)
+    row.workerId = claim.workerId
+    row.startedAt = now
+    row.leaseExpiresAt = now + claim.leaseMs
+    this.running.add(row)
+  }
+
+  private buryDeadlined(lane: Lane, now: number, keepMs: number | null): JobId[] {
+    return Array.from(lane.takeDeadlined(now), (row) => {
+      row.move('die', now)
+      row.dlqCode = 'DEADLINE_EXCEEDED'
+      row.lastFailure ??= { code: 'DEADLINE_EXCEEDED', message: 'the deadline passed before the job could start' }
+      row.finishedAt = now
+      row.keepUntil = keepMs === null ? null : now + keepMs
+      lane.dropped()
+      this.ended(row)
+      return row.definition.id
+    })
+  }
+
+  private renew({ leases, leaseMs }: Request<'lease.renew'>): Reply<'lease.renew'> {
+    const now = this.clock.now()
+    const outcomes = leases.map(({ id, token }) => {
+      const row = this.jobs.get(id)
+      if (row === undefined) return 'gone' as const
+      if (!row.isHeldBy(token)) return 'leaseLost' as const
+      row.leaseExpiresAt = now + leaseMs
+      return row.cancelRequested ? ('cancelRequested' as const) : ('renewed' as const)
+    })
+    return { outcomes }
+  }
+
+  private reap({ decisions, limit }: Request<'lease.reap'>): Reply<'lease.reap'> {
+    const now = this.clock.now()
+    const verdicts = decisions.map((decision) => {
+      const row = this.jobs.get(decision.id)
+      if (row === undefined) return 'gone' as const
+      if (!row.isHeldBy(decision.token) || row.leaseExpiresAt > now) return 'leaseLost' as const
+      const verdict = this.settle(decision, now)
+      row.token = null
+      return verdict
+    })
+    const expired = [...this.running].filter((row) => row.leaseExpiresAt <= now).slice(0, limit)
+    return {
+      verdicts,
+      expired: expired.map((row) => ({
+        id: row.definition.id,
+        token: row.token ?? '',
+        workerId: row.workerId ?? '',
+        attempt: row.attempts,
+        maxAttempts: row.maxAttempts,
+        crashes: row.crashes,
+        maxCrashes: row.definition.maxCrashes,
+        cancelRequested: row.cancelRequested,
+        startedAt: row.startedAt ?? now,
+        expiredForMs: now - row.leaseExpiresAt,
+      })),
+    }
+  }
+
+  private progress({ updates }: Request<'job.progress'>): Reply<'job.progress'> {
+    const verdicts = updates.map(({ id, token, progress }) => {
+      const row = this.jobs.get(id)
+      if (row === undefined) return 'gone' as const
+      if (!row.isHeldBy(token)) return 'leaseLost' as const
+      row.progress = progress
+      return 'applied' as const
+    })
+    return { verdicts }
+  }
+
+  private cancel({ ids, force, keepMs }: Request<'job.cancel'>): Reply<'job.cancel'> {
+    const now = this.clock.now()
+    const outcomes = ids.map((id) => {
+      const row = this.jobs.get(id)
+      if (row === undefined) return 'not_found' as const
+      if (isTerminal(row.state)) return 'already_terminal' as const
+      if (row.state === 'running' && !force) {
+        row.cancelRequested = true
+        return 'requested' as const
+      }
+      this.cancelNow(row, now, keepMs)
+      return 'cancelled' as const
+    })
+    return { outcomes }
+  }
+
+  private cancelNow(row: JobRow, now: number, keepMs: number | null): void {
+    const wasRunning = row.state === 'running'
+    row.move('cancel', now)
+    if (wasRunning)
+      row.record('cancelled', now, null, { code: 'CANCELLED', message: 'cancelled by force while it ran' })
+    row.token = null
+    row.finishedAt = now
+    row.keepUntil = keepMs === null ? null : now + keepMs
+    if (wasRunning) this.running.delete(row)
+    else this.lane(row.definition.lane).dropped()
+    this.ended(row)
+  }
+
+  private promote({ ids }: Request<'job.promote'>): Reply<'job.promote'> {
+    const now = this.clock.now()
+    const outcomes = ids.map((id) => {
+      const row = this.jobs.get(id)
+      if (row === undefined) return 'not_found' as const
+      if (row.state !== 'scheduled' && row.state !== 'retry_wait') return 'invalid_state' as const
+      row.move('due', now)
+      row.runAt = now
+      const lane = this.lane(row.definition.lane)
+      lane.dropped()
+      lane.add(row)
+      return 'promoted' as const
+    })
+    return { outcomes }
+  }
+
+  private list(query: Request<'job.list'>): Reply<'job.list'> {
+    const before = query.cursor === null ? Number.POSITIVE_INFINITY : Number(query.cursor)
+    const wanted = [...this.jobs.values()]
+      .filter((row) => row.sequence < before)
+      .filter((row) => query.lane === null || row.definition.lane === query.lane)
+      .filter((row) => query.type === null || row.definition.type === query.type)
+      .filter((row) => query.states === null || query.states.includes(row.state))
+      .reverse()
+    const page = wanted.slice(0, query.limit)
+    const last = page.at(-1)
+    return {
+      jobs: page.map((row) => row.stored(false)),
+      cursor: last === undefined || wanted.length <= query.limit ? null : String(last.sequence),
+    }
+  }
+
+  private stats({ lanes }: Request<'queue.stats'>): Reply<'queue.stats'> {
+    const now = this.clock.now()
+    const counts = new Map<string, Record<JobState, number>>()
+    for (const name of lanes ?? this.lanes.keys()) {
+      counts.set(name, Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>)
+    }
+    for (const row of this.jobs.values()) {
+      const lane = counts.get(row.definition.lane)
+      if (lane !== undefined) lane[row.state] += 1
+    }
+    const stats: LaneStats[] = [...counts].map(([name, states]) => {
+      const lane = this.lanes.get(name)
+      const ready = lane?.firstReady()
+      return {
+        lane: name,
+        paused: lane?.isPaused ?? false,
+        counts: states,
+        oldestReadyMs: ready === undefined ? null : now - ready.runAt,
+      }
+    })
+    return { lanes: stats.sort((a, b) => (a.lane < b.lane ? -1 : 1)) }
+  }
+
+  private policy({ changes }: Request<'queue.policy'>): Reply<'queue.policy'> {
+    for (const change of changes) this.lane(change.lane).isPaused = change.paused
+    return {
+      policies: [...this.lanes.values()]
+        .filter((lane) => lane.isPaused)
+        .map((lane) => ({ lane: lane.name, paused: true })),
+    }
+  }
+
+  private maintain({ limit, keepDeadMs }: Request<'store.maintain'>): Reply<'store.maintain'> {
+    const now = this.clock.now()
+    let pruned = 0
+    let outputsDropped = 0
+    for (const row of this.expiring) {
+      if (pruned + outputsDropped >= limit) break
+      if (row.keepUntil !== null && row.keepUntil <= now) {
+        this.forget(row)
+        pruned += 1
+      } else if (row.outputUntil !== null && row.outputUntil <= now) {
+        row.output = null
+        row.outputUntil = null
+        if (row.keepUntil === null) this.expiring.delete(row)
+        outputsDropped += 1
+      }
+    }
+    let promoted = 0
+    let deadlined = 0
+    for (const lane of this.lanes.values()) {
+      promoted += lane.promoteDue(now)
+      deadlined += this.buryDeadlined(lane, now, keepDeadMs).length
+    }
+    return { pruned, outputsDropped, promoted, deadlined, more: pruned + outputsDropped >= limit }
+  }
+}
+
+const keyOf = (lane: string, idempotencyKey: string): string => `${lane}\n${idempotencyKey}`

@@ -1,0 +1,201 @@
+/**
+ * The messages about single jobs: enqueue, turn (settle and claim), leases, cancel, reads.
+ * All are batches of plain data that can cross a thread; a single job is a batch of one.
+ */
+import type {
+  AttemptRecord,
+  Failure,
+  JobDefinition,
+  JobId,
+  JobRecord,
+  JobState,
+  LeaseToken,
+  Payload,
+  RetryPolicy,
+} from '../../job.ts'
+
+/**
+ * `created` is also the answer when the very same id is sent again, so that an enqueue may be repeated after a lost reply.
+ * `deduplicated`: the lane has a job with the same idempotency key, whose id and state are given.
+ */
+export interface EnqueueResult {
+  readonly outcome: 'created' | 'deduplicated'
+  readonly id: JobId
+  readonly state: JobState
+}
+
+interface SettlementBase {
+  readonly id: JobId
+  readonly token: LeaseToken
+  /** How long the handler ran. */
+  readonly durationMs: number
+  /** How long the record is kept if this ends the job; null: for ever; 0: not at all. */
+  readonly keepMs: number | null
+}
+
+/** How an attempt ends, with the token that proves the right to say so. */
+export type Settlement =
+  | (SettlementBase & {
+      readonly kind: 'complete'
+      /** null: the output is not kept. */
+      readonly output: Payload | null
+      readonly keepOutputMs: number | null
+    })
+  | (SettlementBase & {
+      readonly kind: 'retry'
+      readonly delayMs: number
+      readonly failure: Failure
+      readonly crashes: number
+      /** Frozen with the job from the first failure on. */
+      readonly retry: RetryPolicy
+      readonly maxAttempts: number
+    })
+  | (SettlementBase & {
+      readonly kind: 'dead'
+      readonly code: string
+      readonly failure: Failure
+      readonly crashes: number
+    })
+  | (SettlementBase & { readonly kind: 'cancel'; readonly failure: Failure })
+  /** Gives the job back uncharged. `started`: the handler was called, so the attempt is worth a record. */
+  | (SettlementBase & { readonly kind: 'release'; readonly started: boolean })
+  /** Only in `lease.reap`: the lease ran out and budget is left. */
+  | (SettlementBase & { readonly kind: 'requeue'; readonly failure: Failure; readonly crashes: number })
+
+/**
+ * `applied`: done now. `alreadyApplied`: this same settlement was applied before. `cancelled`: a retry or release
+ * of a job whose cancellation was requested became its cancellation. `leaseLost`: another grant, an expiry or
+ * a forced cancellation took the job; nothing was changed. `gone`: the job is not there any more.
+ */
+export type Verdict = 'applied' | 'alreadyApplied' | 'cancelled' | 'leaseLost' | 'gone'
+
+export interface Claim {
+  readonly workerId: string
+  /** Unique to this claim; a turn sent again under the same nonce gets the jobs it was given the first time. */
+  readonly nonce: string
+  /** In the order in which they are to be looked at; paused lanes give nothing. */
+  readonly lanes: readonly string[]
+  readonly limit: number
+  readonly leaseMs: number
+  /** Retention of jobs that are found past their deadline; null: for ever. */
+  readonly keepDeadMs: number | null
+}
+
+/** A job with a fresh lease. Times are the store's. */
+export interface ClaimedJob {
+  readonly id: JobId
+  readonly type: string
+  readonly lane: string
+  readonly payload: Payload
+  readonly token: LeaseToken
+  readonly attempt: number
+  readonly maxAttempts: number
+  readonly maxAttemptsFixed: boolean
+  readonly crashes: number
+  readonly maxCrashes: number
+  readonly retry: RetryPolicy | null
+  readonly timeoutMs: number | null
+  readonly deadlineAt: number | null
+  /** Time to the deadline on the store's clock when the lease was given. */
+  readonly deadlineInMs: number | null
+  readonly metadata: Readonly<Record<string, unknown>> | null
+  readonly traceId: string | null
+  readonly keepResultMs: number | null
+}
+
+export interface Grant {
+  readonly jobs: readonly ClaimedJob[]
+  /** True when the lanes may hold more that could run now. */
+  readonly more: boolean
+  /** Time until the next delayed job of these lanes is due; null: none is waiting. */
+  readonly dueInMs: number | null
+  /** Jobs that were found past their deadline and are in the dead letters now. */
+  readonly deadlined: readonly JobId[]
+}
+
+export interface LeaseRef {
+  readonly id: JobId
+  readonly token: LeaseToken
+}
+
+/** `cancelRequested`: renewed, and somebody asked for the cancellation of the job. */
+export type RenewOutcome = 'renewed' | 'cancelRequested' | 'leaseLost' | 'gone'
+
+export interface ExpiredLease extends LeaseRef {
+  readonly workerId: string
+  readonly attempt: number
+  readonly maxAttempts: number
+  readonly crashes: number
+  readonly maxCrashes: number
+  readonly cancelRequested: boolean
+  readonly startedAt: number
+  readonly expiredForMs: number
+}
+
+export type CancelOutcome = 'cancelled' | 'requested' | 'already_terminal' | 'not_found'
+export type PromoteOutcome = 'promoted' | 'invalid_state' | 'not_found'
+
+/** A record as a store holds it: values still encoded. */
+export interface StoredJob extends Omit<JobRecord, 'progress'> {
+  readonly payload: Payload
+  readonly output: Payload | null
+  readonly progress: Payload | null
+  readonly maxAttemptsFixed: boolean
+  readonly keepResultMs: number | null
+}
+
+export interface ListQuery {
+  readonly lane: string | null
+  readonly states: readonly JobState[] | null
+  readonly type: string | null
+  readonly limit: number
+  /** Opaque text from the reply before; null: from the newest on. */
+  readonly cursor: string | null
+}
+
+export interface JobProtocol {
+  'job.enqueue': {
+    request: { readonly jobs: readonly JobDefinition[] }
+    reply: { readonly results: readonly EnqueueResult[] }
+  }
+  'job.turn': {
+    /** `resend`: this very turn was sent before and its outcome is not known. */
+    request: {
+      readonly settlements: readonly Settlement[]
+      readonly claims: readonly Claim[]
+      readonly resend: boolean
+    }
+    reply: { readonly verdicts: readonly Verdict[]; readonly grants: readonly Grant[] }
+  }
+  'lease.renew': {
+    request: { readonly leases: readonly LeaseRef[]; readonly leaseMs: number }
+    reply: { readonly outcomes: readonly RenewOutcome[] }
+  }
+  /** Applies decisions about expired leases (only if still expired), then names up to `limit` more that are. */
+  'lease.reap': {
+    request: { readonly decisions: readonly Settlement[]; readonly limit: number }
+    reply: { readonly verdicts: readonly Verdict[]; readonly expired: readonly ExpiredLease[] }
+  }
+  'job.progress': {
+    request: { readonly updates: readonly (LeaseRef & { readonly progress: Payload })[] }
+    reply: { readonly verdicts: readonly Verdict[] }
+  }
+  /** `force` takes a running job from its owner at once. */
+  'job.cancel': {
+    request: { readonly ids: readonly JobId[]; readonly force: boolean; readonly keepMs: number | null }
+    reply: { readonly outcomes: readonly CancelOutcome[] }
+  }
+  /** Makes scheduled and retrying jobs due now. */
+  'job.promote': {
+    request: { readonly ids: readonly JobId[] }
+    reply: { readonly outcomes: readonly PromoteOutcome[] }
+  }
+  'job.get': { request: { readonly ids: readonly JobId[] }; reply: { readonly jobs: readonly (StoredJob | null)[] } }
+  /** Newest first. Payloads and outputs are left empty. */
+  'job.list': { request: ListQuery; reply: { readonly jobs: readonly StoredJob[]; readonly cursor: string | null } }
+  /** Attempts of each job in order, the running one last. */
+  'job.history': {
+    request: { readonly ids: readonly JobId[] }
+    reply: { readonly attempts: readonly (readonly AttemptRecord[])[] }
+  }
+}

@@ -1,0 +1,43 @@
+/** The messages about lanes and the store as a whole: counts, pause, maintenance, health. */
+import type { JobState } from '../../job.ts'
+
+export interface LaneStats {
+  readonly lane: string
+  readonly paused: boolean
+  readonly counts: Readonly<Record<JobState, number>>
+  /** Age of the oldest job that could run now; null: none. */
+  readonly oldestReadyMs: number | null
+}
+
+export interface LanePolicy {
+  readonly lane: string
+  readonly paused: boolean
+}
+
+export interface StoreProtocol {
+  /** `lanes` null: all lanes that have a job or a policy. */
+  'queue.stats': {
+    request: { readonly lanes: readonly string[] | null }
+    reply: { readonly lanes: readonly LaneStats[] }
+  }
+  /** Sets policies, then gives those of all lanes that have one. */
+  'queue.policy': {
+    request: { readonly changes: readonly LanePolicy[] }
+    reply: { readonly policies: readonly LanePolicy[] }
+  }
+  /** Removes up to `limit` terminal jobs and outputs whose time is over; moves due jobs and passed deadlines of all lanes. */
+  'store.maintain': {
+    request: { readonly limit: number; readonly keepDeadMs: number | null }
+    reply: {
+      readonly pruned: number
+      readonly outputsDropped: number
+      readonly promoted: number
+      readonly deadlined: number
+      readonly more: boolean
+    }
+  }
+  'store.health': {
+    request: object
+    reply: { readonly nowMs: number; readonly details: Readonly<Record<string, string | number | boolean>> }
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * Reading what users write: durations, instants, names and numbers, each checked once with one clear error that names
+ * the field and the limit. Pure; defaults and limits of the whole system are here.
+ */
+import { HoldfastError, invalidArgument } from './errors.ts'
+
+/** A number of milliseconds, or text: `250ms`, `30s`, `5m`, `2h`, `1d`. */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
+
+/** A Date, an ISO 8601 string with a zone, or epoch milliseconds. */
+export type Instant = Date | string | number
+
+export const LIMITS = {
+  payloadBytes: 1024 * 1024,
+  nameChars: 128,
+  idempotencyKeyChars: 512,
+  metadataBytes: 16 * 1024,
+  priority: 2 ** 31 - 1,
+  attempts: 10_000,
+  /** The longest duration and the latest instant: 8.64e15 ms is where `Date` ends. */
+  durationMs: 100 * 365 * 86_400_000,
+  concurrency: 10_000,
+  listLimit: 500,
+  enqueueBatch: 10_000,
+} as const
+
+export const DEFAULTS = {
+  lane: 'default',
+  namespace: 'default',
+  concurrency: 6,
+  leaseMs: 30_000,
+  attempts: 7,
+  retryBaseMs: 2_000,
+  retryCapMs: 900_000,
+  retryJitter: 0.2,
+  maxCrashes: 3,
+  keepCompletedMs: 7 * 86_400_000,
+  keepCancelledMs: 7 * 86_400_000,
+  pollMs: 1_000,
+  reapMs: 5_000,
+  maintainMs: 60_000,
+  killGraceMs: 2_000,
+  callDeadlineMs: 10_000,
+  stopDeadlineMs: 30_000,
+  listLimit: 100,
+} as const
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
+
+/** Milliseconds of a duration, at least 0 and at most 100 years. Throws INVALID_DURATION naming `field`. */
+export function parseDuration(value: unknown, field: string): number {
+  const match = typeof value === 'string' ? DURATION.exec(value) : null
+  const ms = match ? Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS] : value
+  if (typeof ms !== 'number' || !(ms >= 0 && ms <= LIMITS.durationMs)) {
+    throw new HoldfastError(
+      'INVALID_DURATION',
+      `${field}: expected milliseconds from 0 to 100 years, or text such as '250ms', '30s', '5m', '2h', '1d'; got ${show(value)}`,
+      { details: { field, limitMs: LIMITS.durationMs } },
+    )
+  }
+  return Math.round(ms)
+}
+
+const ZONED_ISO = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/
+const INSTANT_MAX_MS = 8.64e15
+
+/** Epoch milliseconds of an instant. Throws INVALID_INSTANT naming `field`. */
+export function parseInstant(value: unknown, field: string): number {
+  const ms =
+    value instanceof Date
+      ? value.getTime()
+      : typeof value === 'string' && ZONED_ISO.test(value)
+        ? Date.parse(value)
+        : value
+  if (typeof ms !== 'number' || !(Math.abs(ms) <= INSTANT_MAX_MS)) {
+    throw new HoldfastError(
+      'INVALID_INSTANT',
+      `${field}: expected a valid Date, an ISO string with a zone such as '2030-01-31T09:00:00Z', or epoch milliseconds; got ${show(value)}`,
+      { details: { field } },
+    )
+  }
+  return Math.round(ms)
+}
+
+const NAME = /^[A-Za-z0-9_.-]+$/
+
+/** A lane or namespace: 1 to 128 of `A-Z a-z 0-9 _ . -`. Throws INVALID_NAME naming `field`. */
+export function parseName(value: unknown, field: string): string {
+  if (typeof value === 'string' && value.length <= LIMITS.nameChars && NAME.test(value)) return value
+  throw new HoldfastError(
+    'INVALID_NAME',
+    `${field}: expected 1 to ${LIMITS.nameChars} characters of A-Z a-z 0-9 _ . -; got ${show(value)}`,
+    { details: { field, limit: LIMITS.nameChars } },
+  )
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused here
+const UNSAFE_TEXT = /[\u0000-\u001f\u007f-\u009f\ud800-\udfff]/u
+
+/** A job type: 1 to 128 printable characters without control characters or lone surrogates. */
+export function parseJobType(value: unknown, field = 'type'): string {
+  if (typeof value === 'string' && value.length > 0 && value.length <= LIMITS.nameChars && !UNSAFE_TEXT.test(value)) {
+    return value
+  }
+  throw new HoldfastError(
+    'INVALID_NAME',
+    `${field}: expected 1 to ${LIMITS.nameChars} printable characters; got ${show(value)}`,
+    {
+      details: { field, limit: LIMITS.nameChars },
+    },
+  )
+}
+
+/** A key or trace id: 1 to `limit` printable characters. */
+export function parseText(value: unknown, field: string, limit: number): string {
+  if (typeof value === 'string' && value.length > 0 && value.length <= limit && !UNSAFE_TEXT.test(value)) return value
+  throw invalidArgument(field, `expected 1 to ${limit} printable characters; got ${show(value)}`, { limit })
+}
+
+/** A whole number between `min` and `max`. Throws INVALID_ARGUMENT naming `field`. */
+export function parseInteger(value: unknown, field: string, min: number, max: number): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
+  throw invalidArgument(field, `expected a whole number from ${min} to ${max}; got ${show(value)}`, { min, max })
+}
+
+/** A number between `min` and `max`. Throws INVALID_ARGUMENT naming `field`. */
+export function parseNumber(value: unknown, field: string, min: number, max: number): number {
+  if (typeof value === 'number' && value >= min && value <= max) return value
+  throw invalidArgument(field, `expected a number from ${min} to ${max}; got ${show(value)}`, { min, max })
+}
+
+/** Refuses option names that are not known, so that a misspelt option is an error and not silence. */
+export function refuseUnknown(options: object, known: ReadonlySet<string>, field: string): void {
+  for (const key of Object.keys(options)) {
+    if (!known.has(key)) {
+      throw invalidArgument(`${field}.${key}`, `unknown option; known are ${[...known].sort().join(', ')}`)
+    }
+  }
+}
+
+/** A short, safe picture of a value for an error message; never a whole payload. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
+  if (value === null || value === undefined || typeof value === 'number' || typeof value === 'boolean')
+    return String(value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : value.toISOString()
+  if (Array.isArray(value)) return 'an array'
+  return typeof value === 'function' ? 'a function' : `a value of type ${typeof value}`
+}
