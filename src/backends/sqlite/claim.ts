@@ -1,0 +1,143 @@
+/**
+ * The turn: settles what ended, then grants what the lanes have ready. A lane is first brought up to the store's time:
+ * what is due becomes ready, what is past its deadline goes to the dead letters.
+ */
+
+import { isHoldfastError } from '../../errors.ts'
+import type { JobId } from '../../job.ts'
+import type { Claim, ClaimedJob, Grant, Reply, Request } from '../protocol/index.ts'
+import { leaseToken, nextEpoch } from '../rules.ts'
+import { ENDING, endJob } from './ending.ts'
+import { type ClaimRow, readClaimed } from './row.ts'
+import { settle } from './settle.ts'
+import type { Session } from './statement.ts'
+
+/** More of one lane than any claim moves at once; the next claim goes on. */
+const MOVED_PER_CLAIM_MAX = 10_000
+
+export function turn(session: Session, { settlements, claims, resend }: Request<'job.turn'>): Reply<'job.turn'> {
+  const now = session.now()
+  const verdicts = settlements.map((settlement) => settle(session, settlement, now))
+  const grants = claims.map((claim) => grant(session, claim, { now, resend }))
+  return { verdicts, grants }
+}
+
+function grant(session: Session, claim: Claim, { now, resend }: { now: number; resend: boolean }): Grant {
+  const jobs = resend ? heldBy(session, claim, now) : []
+  const limit = jobs.length > 0 ? jobs.length : claim.limit
+  const deadlined: JobId[] = []
+  let dueAt: number | null = null
+  let more = false
+  for (const lane of claim.lanes) {
+    if (session.sql.get<{ paused: number }>('lane_find', { ns: session.ns, lane })?.paused === 1) continue
+    const laneDueAt = promoteDue(session, { lane, now, limit: MOVED_PER_CLAIM_MAX }).nextDueAt
+    deadlined.push(...buryDeadlined(session, { lane, now, limit: MOVED_PER_CLAIM_MAX }, claim.keepDeadMs))
+    if (jobs.length < limit) claimReady(session, { claim, lane, now, limit }, jobs)
+    more ||= session.sql.get('ready_first', { ns: session.ns, lane }) !== undefined
+    if (laneDueAt !== null) dueAt = Math.min(dueAt ?? laneDueAt, laneDueAt)
+  }
+  return { jobs, more, dueInMs: dueAt === null ? null : dueAt - now, deadlined }
+}
+
+interface LaneTime {
+  readonly lane: string
+  readonly now: number
+  readonly limit: number
+}
+
+/** Moves what is due into the ready order. */
+export function promoteDue(
+  { sql, ns }: Session,
+  { lane, now, limit }: LaneTime,
+): { promoted: number; nextDueAt: number | null } {
+  let next = sql.get<{ run_at: number }>('due_next', { ns, lane })
+  if (next === undefined || next.run_at > now) return { promoted: 0, nextDueAt: next?.run_at ?? null }
+  const promoted = sql.run('due_promote', { ns, lane, now, limit })
+  next = sql.get<{ run_at: number }>('due_next', { ns, lane })
+  return { promoted, nextDueAt: next?.run_at ?? null }
+}
+
+/** Dead-letters what waited past its deadline. The token stays: a settlement sent again is still recognised. */
+export function buryDeadlined(session: Session, { lane, now, limit }: LaneTime, keepMs: number | null): JobId[] {
+  const { sql, ns } = session
+  const rows = sql.all<{ id: string; state: string; token: string | null }>('deadline_passed', { ns, lane, now, limit })
+  return rows.map(({ id, state, token }) => {
+    const failureIfNone = { code: 'DEADLINE_EXCEEDED', message: 'the deadline passed before the job could start' }
+    const dlqCode = 'DEADLINE_EXCEEDED'
+    endJob(session, { ...ENDING, id, from: state, token, to: 'dlq', keepMs, failureIfNone, dlqCode }, now)
+    return id
+  })
+}
+
+interface LaneClaim extends LaneTime {
+  readonly claim: Claim
+}
+
+/** Adds to `jobs` until `limit`. A damaged row is put aside, so that it cannot hold up its lane for ever. */
+function claimReady(session: Session, { claim, lane, now, limit }: LaneClaim, jobs: ClaimedJob[]): void {
+  const { sql, ns } = session
+  while (jobs.length < limit) {
+    const wanted = limit - jobs.length
+    const rows = sql.all<ClaimRow>('ready_list', { ns, lane, limit: wanted })
+    for (const row of rows) {
+      const job = decodeOrBury(session, row, { claim, now, ordinal: jobs.length })
+      if (job !== null) jobs.push(lease(session, row.seq, { claim, job, now }))
+    }
+    if (rows.length < wanted) return
+  }
+}
+
+interface GrantOf {
+  readonly claim: Claim
+  readonly now: number
+  readonly ordinal: number
+}
+
+function decodeOrBury(session: Session, row: ClaimRow, { claim, now, ordinal }: GrantOf): ClaimedJob | null {
+  const token = leaseToken(nextEpoch(row.lease_epoch, now), claim.workerId, claim.nonce, ordinal)
+  try {
+    return readClaimed(row, { token, attempt: row.attempts + 1 }, now)
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error
+    const failure = { code: 'STORE_CORRUPT', message: error.message }
+    const { id, token: old } = row
+    endJob(
+      session,
+      { ...ENDING, id, from: 'queued', token: old, to: 'dlq', keepMs: null, failure, dlqCode: 'STORE_CORRUPT' },
+      now,
+    )
+    return null
+  }
+}
+
+function lease(
+  { sql }: Session,
+  seq: number,
+  { claim, job, now }: { claim: Claim; job: ClaimedJob; now: number },
+): ClaimedJob {
+  sql.run('lease_grant', {
+    seq,
+    now,
+    attempts: job.attempt,
+    lease_epoch: epochOf(job.token),
+    token: job.token,
+    worker_id: claim.workerId,
+    lease_expires_at: now + claim.leaseMs,
+  })
+  return job
+}
+
+const epochOf = (token: string): number => Number(token.slice(0, token.indexOf(':')))
+
+/** What an earlier sending of the same claim was given, in the order in which it was. */
+function heldBy({ sql, ns }: Session, { workerId, nonce }: Claim, now: number): ClaimedJob[] {
+  const mark = `:${workerId}:${nonce}.`
+  return sql
+    .all<ClaimRow>('lease_held', { ns, worker_id: workerId })
+    .flatMap((row) =>
+      row.token?.includes(mark) ? [readClaimed(row, { token: row.token, attempt: row.attempts }, now)] : [],
+    )
+    .sort((a, b) => ordinalOf(a.token) - ordinalOf(b.token))
+}
+
+const ordinalOf = (token: string): number => Number(token.slice(token.lastIndexOf('.') + 1))
