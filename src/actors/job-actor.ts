@@ -14,7 +14,7 @@ import type { Failure, Payload } from '../job.ts'
 import { type AttemptEnvironment, expectedAttempts, settleFailure } from './attempt.ts'
 import { type AttemptOwner, HandlerContext, leaseEpochOf } from './handler-context.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
-import type { ThreadRun } from './pool-actor.ts'
+import type { ThreadRun } from './thread-run.ts'
 
 /** Called once, with what the store is to be told; null when the lease is lost and nothing may be. */
 export type OverListener = (actor: JobActor, settlement: Settlement | null) => void
