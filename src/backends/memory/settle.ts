@@ -17,10 +17,10 @@ export function settle(row: JobRow, settlement: Settlement, now: number): Verdic
   if (!row.isHeldBy(settlement.token)) {
     return row.token === settlement.token && AFTER[settlement.kind].includes(row.state) ? 'alreadyApplied' : 'leaseLost'
   }
-  const isPutBack = settlement.kind === 'retry' || settlement.kind === 'release'
-  if (row.cancelRequested && isPutBack) {
-    const failure =
-      settlement.kind === 'retry' ? settlement.failure : { code: 'CANCELLED', message: 'cancelled on request' }
+  const { kind } = settlement
+  // A reaper may have decided to requeue before the cancellation was asked for.
+  if (row.cancelRequested && (kind === 'retry' || kind === 'release' || kind === 'requeue')) {
+    const failure = kind === 'release' ? { code: 'CANCELLED', message: 'cancelled on request' } : settlement.failure
     end(row, { ...settlement, kind: 'cancel', failure }, now)
     return 'cancelled'
   }
