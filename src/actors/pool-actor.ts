@@ -18,6 +18,7 @@ import {
   crashOf,
   PoolRun,
   type RunOwner,
+  runMessage,
   type ThreadOutcome,
   type ThreadRun,
   type ThreadServices,
@@ -130,7 +131,7 @@ class HeapPool {
   #send(run: PoolRun): void {
     this.#running.add(run)
     run.state = 'sent'
-    const message = run.message()
+    const message = runMessage(run)
     try {
       this.#piscina.run(message, { signal: run }).then(
         (reply: RunReply) => this.#onReply(run, reply),

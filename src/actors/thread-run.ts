@@ -95,28 +95,6 @@ export class PoolRun implements ThreadRun {
     this.#settle(outcome)
   }
 
-  message(): RunMessage {
-    const { number, module, task } = this.parts
-    const { job } = task
-    return [
-      number,
-      module,
-      task.input,
-      this.abortReason,
-      job.jobId,
-      job.type,
-      job.lane,
-      job.attempt,
-      job.maxAttempts,
-      job.isLastAttempt,
-      job.leaseEpoch,
-      job.workerId,
-      job.deadlineAt,
-      job.metadata,
-      job.traceId,
-    ]
-  }
-
   /** piscina's side: it listens for the `abort` that ends the thread. */
   once(_name: 'abort', listener: () => void): void {
     this.#endThread = listener
@@ -129,6 +107,29 @@ export class PoolRun implements ThreadRun {
   removeListener(): void {
     this.#endThread = null
   }
+}
+
+/** What is sent to the thread. */
+export function runMessage(run: PoolRun): RunMessage {
+  const { number, module, task } = run.parts
+  const { job } = task
+  return [
+    number,
+    module,
+    task.input,
+    run.abortReason,
+    job.jobId,
+    job.type,
+    job.lane,
+    job.attempt,
+    job.maxAttempts,
+    job.isLastAttempt,
+    job.leaseEpoch,
+    job.workerId,
+    job.deadlineAt,
+    job.metadata,
+    job.traceId,
+  ]
 }
 
 /** piscina says how a thread ended in words only. */
