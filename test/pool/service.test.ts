@@ -69,6 +69,15 @@ describe('enqueue', () => {
   })
 })
 
+describe('calls that a handler makes last and does not await', () => {
+  it('reach their services before the outcome is known', async () => {
+    const { services, seen } = recorder()
+    expect(output(await pool.act('enqueuesLast', {}, services))).toBeUndefined()
+    expect(seen.progress).toEqual(['last progress'])
+    expect(seen.enqueued).toMatchObject([{ type: 'child.typed', input: { n: 2 } }])
+  })
+})
+
 describe('log', () => {
   it('keeps every line in order, also the last ones before the outcome and before a death', async () => {
     const { services, seen } = recorder()
