@@ -116,6 +116,17 @@ describe('a context whose attempt has ended', () => {
   })
 })
 
+describe('an abort', () => {
+  it('of an attempt whose thread is still starting is kept for it', async () => {
+    const killed = pool.run({ act: 'loops' })
+    killed.kill()
+    await killed.outcome
+    const sent = pool.run({ act: 'untilAborted' })
+    sent.abort({ code: 'JOB_CANCELLED', message: 'before the thread was there' })
+    expect(output(await sent.outcome)).toMatchObject({ code: 'JOB_CANCELLED' })
+  })
+})
+
 describe('what a handler posts by other ways', () => {
   it('is dropped, and the services of its own attempt work on', async () => {
     const { services, seen } = recorder()
