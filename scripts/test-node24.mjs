@@ -13,7 +13,9 @@ rmSync(home, { recursive: true, force: true })
 mkdirSync(project, { recursive: true })
 mkdirSync(runtime, { recursive: true })
 
-for (const file of execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0').filter(Boolean)) {
+for (const file of execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' })
+  .split('\0')
+  .filter(Boolean)) {
   mkdirSync(dirname(join(project, file)), { recursive: true })
   cpSync(join(root, file), join(project, file))
 }
@@ -32,7 +34,11 @@ function run(command, args, options) {
 writeFileSync(join(runtime, 'package.json'), '{"private":true}')
 run('npm', ['install', '--no-audit', '--no-fund', 'node@24'], { cwd: runtime })
 const bin = join(runtime, 'node_modules', 'node', 'bin')
-const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, npm_config_nodedir: join(runtime, 'node_modules', 'node') }
+const env = {
+  ...process.env,
+  PATH: `${bin}:${process.env.PATH}`,
+  npm_config_nodedir: join(runtime, 'node_modules', 'node'),
+}
 run('node', ['--version'], { cwd: project, env })
 run('git', ['init', '-q'], { cwd: project, env })
 run('git', ['add', '-A'], { cwd: project, env })
