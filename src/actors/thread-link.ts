@@ -55,7 +55,7 @@ export class ThreadLinks {
     // Only a task in flight keeps the process alive, and piscina's own port does that.
     port.unref()
     for (const run of this.#runs.values()) {
-      if (run.abortReason !== null && run.port === null) this.#postAbort(port, run)
+      if (run.abortReason !== null && run.inbox.port === null) this.#postAbort(port, run)
     }
     this.#onPort()
   }
@@ -66,7 +66,7 @@ export class ThreadLinks {
   }
 
   forget(run: PoolRun): void {
-    for (const port of this.#ports) this.#post(port, { type: 'forget', task: run.number })
+    for (const port of this.#ports) this.#post(port, { type: 'forget', task: run.parts.number })
   }
 
   /**
@@ -74,9 +74,9 @@ export class ThreadLinks {
    * `sent` is how many messages there are; null when the thread died and cannot say.
    */
   drain(run: PoolRun, sent: number | null): void {
-    if (run.received === sent) return
+    if (run.inbox.received === sent) return
     for (const port of this.#portsOf(run)) {
-      for (let count = 0; run.received !== sent && (sent !== null || count < LAST_WORDS_MAX); count += 1) {
+      for (let count = 0; run.inbox.received !== sent && (sent !== null || count < LAST_WORDS_MAX); count += 1) {
         const entry = receiveMessageOnPort(port)
         if (entry === undefined) break
         this.#receive(port, entry.message)
@@ -90,11 +90,11 @@ export class ThreadLinks {
   }
 
   #portsOf(run: PoolRun): Iterable<MessagePort> {
-    return run.port === null ? this.#ports : [run.port]
+    return run.inbox.port === null ? this.#ports : [run.inbox.port]
   }
 
   #postAbort(port: MessagePort, run: PoolRun): void {
-    if (run.abortReason !== null) this.#post(port, { type: 'abort', task: run.number, reason: run.abortReason })
+    if (run.abortReason !== null) this.#post(port, { type: 'abort', task: run.parts.number, reason: run.abortReason })
   }
 
   #post(port: MessagePort, message: MainMessage): void {
@@ -104,24 +104,24 @@ export class ThreadLinks {
   #receive(port: MessagePort, message: unknown): void {
     const run = isThreadMessage(message) ? this.#runs.get(message.task) : undefined
     if (run === undefined || !isThreadMessage(message)) return
-    run.port ??= port
-    if (run.port !== port) return
-    run.received += 1
+    run.inbox.port ??= port
+    if (run.inbox.port !== port) return
+    run.inbox.received += 1
     if (message.type === 'log') this.#log(run, message)
     else this.#answer(port, message.call, this.#serve(run, message))
   }
 
   #log(run: PoolRun, message: ThreadMessage & { type: 'log' }): void {
     try {
-      run.services.log(message.level, message.fields, message.message)
+      run.parts.services.log(message.level, message.fields, message.message)
     } catch {
       // A logger that throws must cost a line, not the process: nothing awaits this call.
     }
   }
 
   async #serve(run: PoolRun, message: Exclude<ThreadMessage, { type: 'log' }>): Promise<unknown> {
-    if (message.type === 'progress') return run.services.progress(message.value)
-    const { id, deduplicated } = await run.services.enqueue(message.jobType, message.input, message.options)
+    if (message.type === 'progress') return run.parts.services.progress(message.value)
+    const { id, deduplicated } = await run.parts.services.enqueue(message.jobType, message.input, message.options)
     return { id, deduplicated }
   }
 

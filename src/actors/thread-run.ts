@@ -42,7 +42,7 @@ export interface ThreadRun {
 /** What the pool does for a run: hand on an abort, drop a run that has no thread yet. */
 export interface RunOwner {
   abort(run: PoolRun): void
-  drop(run: PoolRun, maxHeapMb: number | null): void
+  drop(run: PoolRun): void
 }
 
 export interface RunParts {
@@ -55,41 +55,32 @@ export interface RunParts {
 
 export class PoolRun implements ThreadRun {
   readonly outcome: Promise<ThreadOutcome>
-  readonly number: number
-  readonly services: ThreadServices
+  readonly parts: RunParts
   state: 'waiting' | 'sent' | 'settled' = 'waiting'
   abortReason: AbortReason | null = null
   isKilled = false
-  /** The port its messages come from; null until the first one. */
-  port: MessagePort | null = null
-  received = 0
-  readonly #parts: RunParts
+  /** The port its messages come from, null until the first one, and how many came. */
+  readonly inbox: { port: MessagePort | null; received: number } = { port: null, received: 0 }
   #settle: (outcome: ThreadOutcome) => void = () => undefined
   #endThread: (() => void) | null = null
 
   constructor(parts: RunParts) {
-    this.#parts = parts
-    this.number = parts.number
-    this.services = parts.services
+    this.parts = parts
     this.outcome = new Promise((resolve) => {
       this.#settle = resolve
     })
   }
 
-  get input(): unknown {
-    return this.#parts.task.input
-  }
-
   abort(reason: AbortReason): void {
     if (this.state === 'settled' || this.abortReason !== null) return
     this.abortReason = { code: reason.code, message: reason.message }
-    if (this.state === 'sent') this.#parts.owner.abort(this)
+    if (this.state === 'sent') this.parts.owner.abort(this)
   }
 
   kill(): void {
     if (this.state === 'settled' || this.isKilled) return
     this.isKilled = true
-    if (this.state === 'waiting') this.#parts.owner.drop(this, this.#parts.task.maxHeapMb)
+    if (this.state === 'waiting') this.parts.owner.drop(this)
     else this.endTask()
   }
 
@@ -102,28 +93,6 @@ export class PoolRun implements ThreadRun {
     if (this.state === 'settled') return
     this.state = 'settled'
     this.#settle(outcome)
-  }
-
-  message(): RunMessage {
-    const { number, module, task } = this.#parts
-    const { job } = task
-    return [
-      number,
-      module,
-      task.input,
-      this.abortReason,
-      job.jobId,
-      job.type,
-      job.lane,
-      job.attempt,
-      job.maxAttempts,
-      job.isLastAttempt,
-      job.leaseEpoch,
-      job.workerId,
-      job.deadlineAt,
-      job.metadata,
-      job.traceId,
-    ]
   }
 
   /** piscina's side: it listens for the `abort` that ends the thread. */
@@ -140,12 +109,36 @@ export class PoolRun implements ThreadRun {
   }
 }
 
+/** What is sent to the thread. */
+export function runMessage(run: PoolRun): RunMessage {
+  const { number, module, task } = run.parts
+  const { job } = task
+  return [
+    number,
+    module,
+    task.input,
+    run.abortReason,
+    job.jobId,
+    job.type,
+    job.lane,
+    job.attempt,
+    job.maxAttempts,
+    job.isLastAttempt,
+    job.leaseEpoch,
+    job.workerId,
+    job.deadlineAt,
+    job.metadata,
+    job.traceId,
+  ]
+}
+
 /** piscina says how a thread ended in words only. */
 const EXITED = /^worker exited with code: (-?\d+)$/
 
-function crashMessage(run: PoolRun, error: Failure, maxHeapMb: number | null): string {
+function crashMessage(run: PoolRun, error: Failure): string {
   if (run.isKilled) return 'the handler thread was terminated'
   if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
+    const { maxHeapMb } = run.parts.task
     const limit = maxHeapMb === null ? '' : `; maxHeapMb is ${maxHeapMb}`
     return `the handler thread ran out of memory (ERR_WORKER_OUT_OF_MEMORY)${limit}`
   }
@@ -155,9 +148,9 @@ function crashMessage(run: PoolRun, error: Failure, maxHeapMb: number | null): s
 }
 
 /** The outcome of a run whose thread is gone, from what piscina rejected with. */
-export function crashOf(run: PoolRun, error: unknown, maxHeapMb: number | null): ThreadOutcome {
+export function crashOf(run: PoolRun, error: unknown): ThreadOutcome {
   const cause = toFailure(error)
-  const message = crashMessage(run, cause, maxHeapMb)
+  const message = crashMessage(run, cause)
   const failure: Failure = { code: 'PANIC', message, ...(run.isKilled ? {} : { cause }) }
   return { kind: 'crashed', failure }
 }
