@@ -30,10 +30,11 @@ function grant(session: Session, claim: Claim, { now, resend }: { now: number; r
   let more = false
   for (const lane of claim.lanes) {
     if (session.sql.get<{ paused: number }>('lane_find', { ns: session.ns, lane })?.paused === 1) continue
-    const laneDueAt = promoteDue(session, { lane, now, limit: MOVED_PER_CLAIM_MAX }).nextDueAt
+    promoteDue(session, { lane, now, limit: MOVED_PER_CLAIM_MAX })
     deadlined.push(...buryDeadlined(session, { lane, now, limit: MOVED_PER_CLAIM_MAX }, claim.keepDeadMs))
     if (jobs.length < limit) claimReady(session, { claim, lane, now, limit }, jobs)
     more ||= session.sql.get('ready_first', { ns: session.ns, lane }) !== undefined
+    const laneDueAt = nextDueAt(session, lane)
     if (laneDueAt !== null) dueAt = Math.min(dueAt ?? laneDueAt, laneDueAt)
   }
   return { jobs, more, dueInMs: dueAt === null ? null : dueAt - now, deadlined }
@@ -45,16 +46,14 @@ interface LaneTime {
   readonly limit: number
 }
 
-/** Moves what is due into the ready order. */
-export function promoteDue(
-  { sql, ns }: Session,
-  { lane, now, limit }: LaneTime,
-): { promoted: number; nextDueAt: number | null } {
-  let next = sql.get<{ run_at: number }>('due_next', { ns, lane })
-  if (next === undefined || next.run_at > now) return { promoted: 0, nextDueAt: next?.run_at ?? null }
-  const promoted = sql.run('due_promote', { ns, lane, now, limit })
-  next = sql.get<{ run_at: number }>('due_next', { ns, lane })
-  return { promoted, nextDueAt: next?.run_at ?? null }
+const nextDueAt = ({ sql, ns }: Session, lane: string): number | null =>
+  sql.get<{ run_at: number }>('due_next', { ns, lane })?.run_at ?? null
+
+/** Moves what is due into the ready order; returns how many. */
+export function promoteDue(session: Session, { lane, now, limit }: LaneTime): number {
+  const { sql, ns } = session
+  const dueAt = nextDueAt(session, lane)
+  return dueAt === null || dueAt > now ? 0 : sql.run('due_promote', { ns, lane, now, limit })
 }
 
 /** Dead-letters what waited past its deadline. The token stays: a settlement sent again is still recognised. */
