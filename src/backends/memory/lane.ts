@@ -9,13 +9,15 @@ import type { JobRow } from './row.ts'
 interface Entry {
   readonly row: JobRow
   readonly ticket: number
+  /** As it was when the entry was made: an entry left behind must not change its place when its row gets a new time. */
+  readonly runAt: number
 }
 
 type Order = (a: Entry, b: Entry) => number
 
 const byReadiness: Order = (a, b) =>
-  b.row.definition.priority - a.row.definition.priority || a.row.runAt - b.row.runAt || a.row.sequence - b.row.sequence
-const byRunAt: Order = (a, b) => a.row.runAt - b.row.runAt || a.row.sequence - b.row.sequence
+  b.row.definition.priority - a.row.definition.priority || a.runAt - b.runAt || a.row.sequence - b.row.sequence
+const byRunAt: Order = (a, b) => a.runAt - b.runAt || a.row.sequence - b.row.sequence
 const byDeadline: Order = (a, b) => (a.row.definition.deadlineAt ?? 0) - (b.row.definition.deadlineAt ?? 0)
 
 /**
@@ -37,7 +39,7 @@ class RowQueue {
   }
 
   push(row: JobRow): void {
-    const entry = { row, ticket: row.ticket }
+    const entry = { row, ticket: row.ticket, runAt: row.runAt }
     const last = this.run[this.run.length - 1]
     if (last === undefined || this.order(last, entry) <= 0) this.run.push(entry)
     else this.heap.push(entry)
