@@ -34,8 +34,14 @@ export interface Surroundings {
 
 /** Below the deadline of a call (10 s), so that the caller learns that nothing was done. */
 const BUSY_DEADLINE_MS = 5_000
-/** SQLite's own wait, without jitter; then ours. */
-const BUSY_TIMEOUT_MS = 50
+/**
+ * SQLite itself does not wait, we do: its wait has no jitter, and a process that exits while a driver call is about to
+ * fail with SQLITE_BUSY is aborted (better-sqlite3 12.11 builds its error with ToLocalChecked, which a thread that is
+ * being stopped cannot do; seen 2026-11-29). Between two tries the thread waits where it can be stopped.
+ */
+const BUSY_TIMEOUT_MS = 0
+/** The longest pause between two tries, doubling from the first to the last. */
+const PAUSE_MS_MIN = 1
 const PAUSE_MS_MAX = 10
 /** The log is cut back to this once no reader needs more of it. */
 const LOG_BYTES_MAX = 16 * 1024 * 1024
@@ -108,16 +114,20 @@ export class Connection {
 
   /** Runs `run` under the write lock, all or nothing. Throws a HoldfastError that says whether anything may be done. */
   write<T>(run: () => T): T {
-    return this.transaction(this.begin.write, run)
+    this.attempt('begin', () => this.begin.write.run())
+    return this.finish(run)
   }
 
   /** Runs `run` on one unchanging view of the file. */
   read<T>(run: () => T): T {
-    return this.transaction(this.begin.read, run)
+    // The first look at the file may find it locked for a moment; reading again does no harm.
+    return this.attempt('begin', () => {
+      this.begin.read.run()
+      return this.finish(run)
+    })
   }
 
-  private transaction<T>(begin: Database.Statement, run: () => T): T {
-    this.attempt('begin', () => begin.run())
+  private finish<T>(run: () => T): T {
     let value: T
     try {
       value = run()
@@ -148,14 +158,14 @@ export class Connection {
   private attempt<T>(stage: 'open' | 'begin', run: () => T): T {
     const { clock, random, pause } = this.surroundings
     const startedAt = clock.monotonic()
-    for (;;) {
+    for (let longest = PAUSE_MS_MIN; ; longest = Math.min(longest * 2, PAUSE_MS_MAX)) {
       try {
         return run()
       } catch (error) {
         const isOver = clock.monotonic() - startedAt >= this.busyDeadlineMs
         if (!isBusy(error) || isOver) throw storeError(error, this.path, stage)
       }
-      pause(random.next() * PAUSE_MS_MAX)
+      pause(random.next() * longest)
     }
   }
 
