@@ -162,3 +162,10 @@ test('an open that fails rejects with what was found', async () => {
   const path = freshPath('none/x.db')
   await expect(open({ path })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', details: { path } })
 })
+
+test('a value that cannot cross to the thread is refused, and the backend goes on', async () => {
+  const backend = await open()
+  const error = await failureOf(backend.call('job.enqueue', { jobs: [job('1', { metadata: { run: () => 1 } })] }))
+  expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', details: { outcome: 'refused' } })
+  expect((await backend.call('job.get', { ids: ['mail/1'] })).jobs).toEqual([null])
+})

@@ -251,3 +251,22 @@ test('a full store refuses with STORE_FULL, keeps what it has and takes what mak
   expect(database.pragma('integrity_check', { simple: true })).toBe('ok')
   store.close()
 })
+
+test('the log that a long reader made grow is cut back once it has gone', () => {
+  const path = freshPath()
+  const store = openStore({ path })
+  const reader = openStore({ path })
+  reader.connection.database.exec('BEGIN; SELECT count(*) FROM holdfast_job;')
+  const payload = 'x'.repeat(1_000_000)
+  for (let index = 0; index < 52; index += 1) {
+    store.call('job.enqueue', { jobs: [job(String(index), { payload })] })
+  }
+  store.connection.housekeep()
+  expect(store.connection.logBytes()).toBeGreaterThan(50_000_000)
+  reader.connection.database.exec('COMMIT')
+  store.connection.housekeep()
+  expect(store.connection.logBytes()).toBe(0)
+  expect(isThere(store, '0', '51')).toEqual([true, true])
+  reader.close()
+  store.close()
+})

@@ -2,6 +2,7 @@
  * One connection to the file: opened with the settings that durability needs, transactions under the write lock, and the
  * wait for it, jittered and bounded. Synchronous: it lives in the thread of the store.
  */
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type Database from 'better-sqlite3'
 import type { Clock } from '../../clock.ts'
@@ -43,8 +44,13 @@ const BUSY_TIMEOUT_MS = 0
 /** The longest pause between two tries, doubling from the first to the last. */
 const PAUSE_MS_MIN = 1
 const PAUSE_MS_MAX = 10
+/**
+ * Pages in the log before they are written back: 16 MiB. A page that changes often is then written back once for many
+ * changes. Measured 2026-11-29 against the default of 1,000 in turns of 100: 15.0 k against 10.7 k jobs/s with history.
+ */
+const CHECKPOINT_PAGES = 4_000
 /** The log is cut back to this once no reader needs more of it. */
-const LOG_BYTES_MAX = 16 * 1024 * 1024
+const LOG_BYTES_MAX = 48 * 1024 * 1024
 
 export class Connection {
   readonly path: string
@@ -103,6 +109,7 @@ export class Connection {
     }
     // The driver's default of NORMAL would lose acknowledged commits in a power cut.
     database.pragma('synchronous = FULL')
+    database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     database.pragma(`journal_size_limit = ${LOG_BYTES_MAX}`)
   }
 
@@ -179,10 +186,16 @@ export class Connection {
     try {
       this.database.pragma('optimize')
       this.database.pragma(`incremental_vacuum(${VACUUM_PAGES_MAX})`)
-      this.database.pragma('wal_checkpoint(PASSIVE)')
+      // A reader that stayed for long lets the log grow; after it has gone, an idle store would never cut it back.
+      if (this.logBytes() > LOG_BYTES_MAX) this.database.pragma('wal_checkpoint(TRUNCATE)')
     } catch (error) {
       if (!isBusy(error)) throw storeError(error, this.path, 'run')
     }
+  }
+
+  /** The size of the log beside the file. */
+  logBytes(): number {
+    return this.isMemory ? 0 : (statSync(`${this.path}-wal`, { throwIfNoEntry: false })?.size ?? 0)
   }
 
   /** Writes the log back into the file, as far as others let it, and ends. */
