@@ -30,10 +30,11 @@ function grant(session: Session, claim: Claim, { now, resend }: { now: number; r
   let more = false
   for (const lane of claim.lanes) {
     if (session.sql.get<{ paused: number }>('lane_find', { ns: session.ns, lane })?.paused === 1) continue
-    const laneDueAt = promoteDue(session, { lane, now, limit: MOVED_PER_CLAIM_MAX }).nextDueAt
+    promoteDue(session, { lane, now, limit: MOVED_PER_CLAIM_MAX })
     deadlined.push(...buryDeadlined(session, { lane, now, limit: MOVED_PER_CLAIM_MAX }, claim.keepDeadMs))
     if (jobs.length < limit) claimReady(session, { claim, lane, now, limit }, jobs)
     more ||= session.sql.get('ready_first', { ns: session.ns, lane }) !== undefined
+    const laneDueAt = nextDueAt(session, lane)
     if (laneDueAt !== null) dueAt = Math.min(dueAt ?? laneDueAt, laneDueAt)
   }
   return { jobs, more, dueInMs: dueAt === null ? null : dueAt - now, deadlined }
@@ -45,16 +46,14 @@ interface LaneTime {
   readonly limit: number
 }
 
-/** Moves what is due into the ready order. */
-export function promoteDue(
-  { sql, ns }: Session,
-  { lane, now, limit }: LaneTime,
-): { promoted: number; nextDueAt: number | null } {
-  let next = sql.get<{ run_at: number }>('due_next', { ns, lane })
-  if (next === undefined || next.run_at > now) return { promoted: 0, nextDueAt: next?.run_at ?? null }
-  const promoted = sql.run('due_promote', { ns, lane, now, limit })
-  next = sql.get<{ run_at: number }>('due_next', { ns, lane })
-  return { promoted, nextDueAt: next?.run_at ?? null }
+const nextDueAt = ({ sql, ns }: Session, lane: string): number | null =>
+  sql.get<{ run_at: number }>('due_next', { ns, lane })?.run_at ?? null
+
+/** Moves what is due into the ready order; returns how many. */
+export function promoteDue(session: Session, { lane, now, limit }: LaneTime): number {
+  const { sql, ns } = session
+  const dueAt = nextDueAt(session, lane)
+  return dueAt === null || dueAt > now ? 0 : sql.run('due_promote', { ns, lane, now, limit })
 }
 
 /** Dead-letters what waited past its deadline. The token stays: a settlement sent again is still recognised. */
@@ -78,10 +77,10 @@ function claimReady(session: Session, { claim, lane, now, limit }: LaneClaim, jo
   const { sql, ns } = session
   while (jobs.length < limit) {
     const wanted = limit - jobs.length
-    const rows = sql.all<ClaimRow>('ready_list', { ns, lane, limit: wanted })
+    const rows = sql.allRaw<ClaimRow>('ready_list', [ns, lane, wanted])
     for (const row of rows) {
-      const job = decodeOrBury(session, row, { claim, now, ordinal: jobs.length })
-      if (job !== null) jobs.push(lease(session, row.seq, { claim, job, now }))
+      const job = lease(session, row, { claim, now, ordinal: jobs.length })
+      if (job !== null) jobs.push(job)
     }
     if (rows.length < wanted) return
   }
@@ -93,51 +92,48 @@ interface GrantOf {
   readonly ordinal: number
 }
 
-function decodeOrBury(session: Session, row: ClaimRow, { claim, now, ordinal }: GrantOf): ClaimedJob | null {
-  const token = leaseToken(nextEpoch(row.lease_epoch, now), claim.workerId, claim.nonce, ordinal)
+function lease(session: Session, row: ClaimRow, { claim, now, ordinal }: GrantOf): ClaimedJob | null {
+  const [seq, , , , , attempts] = row
+  const attempt = attempts + 1
+  const epoch = nextEpoch(row[16], now)
+  const token = leaseToken(epoch, claim.workerId, claim.nonce, ordinal)
+  let job: ClaimedJob
   try {
-    return readClaimed(row, { token, attempt: row.attempts + 1 }, now)
+    job = readClaimed(row, { token, attempt, now })
   } catch (error) {
-    if (!isHoldfastError(error)) throw error
-    const failure = { code: 'STORE_CORRUPT', message: error.message }
-    const { id, token: old } = row
-    endJob(
-      session,
-      { ...ENDING, id, from: 'queued', token: old, to: 'dlq', keepMs: null, failure, dlqCode: 'STORE_CORRUPT' },
-      now,
-    )
+    buryDamaged(session, { row, now, error })
     return null
   }
-}
-
-function lease(
-  { sql }: Session,
-  seq: number,
-  { claim, job, now }: { claim: Claim; job: ClaimedJob; now: number },
-): ClaimedJob {
-  sql.run('lease_grant', {
-    seq,
-    now,
-    attempts: job.attempt,
-    lease_epoch: epochOf(job.token),
-    token: job.token,
-    worker_id: claim.workerId,
-    lease_expires_at: now + claim.leaseMs,
-  })
+  session.sql.run('lease_grant', [attempt, epoch, token, claim.workerId, now, now, now + claim.leaseMs, seq])
   return job
 }
 
-const epochOf = (token: string): number => Number(token.slice(0, token.indexOf(':')))
+function buryDamaged(session: Session, { row, now, error }: { row: ClaimRow; now: number; error: unknown }): void {
+  if (!isHoldfastError(error)) throw error
+  const dlqCode = 'STORE_CORRUPT'
+  const failure = { code: dlqCode, message: error.message }
+  const ending = {
+    ...ENDING,
+    id: row[1],
+    from: 'queued',
+    token: row[17],
+    to: 'dlq',
+    keepMs: null,
+    failure,
+    dlqCode,
+  } as const
+  endJob(session, ending, now)
+}
 
 /** What an earlier sending of the same claim was given, in the order in which it was. */
 function heldBy({ sql, ns }: Session, { workerId, nonce }: Claim, now: number): ClaimedJob[] {
   const mark = `:${workerId}:${nonce}.`
-  return sql
-    .all<ClaimRow>('lease_held', { ns, worker_id: workerId })
-    .flatMap((row) =>
-      row.token?.includes(mark) ? [readClaimed(row, { token: row.token, attempt: row.attempts }, now)] : [],
-    )
-    .sort((a, b) => ordinalOf(a.token) - ordinalOf(b.token))
+  const jobs: ClaimedJob[] = []
+  for (const row of sql.allRaw<ClaimRow>('lease_held', { ns, worker_id: workerId })) {
+    const token = row[17]
+    if (token?.includes(mark)) jobs.push(readClaimed(row, { token, attempt: row[5], now }))
+  }
+  return jobs.sort((a, b) => ordinalOf(a.token) - ordinalOf(b.token))
 }
 
 const ordinalOf = (token: string): number => Number(token.slice(token.lastIndexOf('.') + 1))

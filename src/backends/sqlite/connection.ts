@@ -2,6 +2,7 @@
  * One connection to the file: opened with the settings that durability needs, transactions under the write lock, and the
  * wait for it, jittered and bounded. Synchronous: it lives in the thread of the store.
  */
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type Database from 'better-sqlite3'
 import type { Clock } from '../../clock.ts'
@@ -34,11 +35,22 @@ export interface Surroundings {
 
 /** Below the deadline of a call (10 s), so that the caller learns that nothing was done. */
 const BUSY_DEADLINE_MS = 5_000
-/** SQLite's own wait, without jitter; then ours. */
-const BUSY_TIMEOUT_MS = 50
+/**
+ * SQLite itself does not wait, we do: its wait has no jitter, and a process that exits while a driver call is about to
+ * fail with SQLITE_BUSY is aborted (better-sqlite3 12.11 builds its error with ToLocalChecked, which a thread that is
+ * being stopped cannot do; seen 2026-11-29). Between two tries the thread waits where it can be stopped.
+ */
+const BUSY_TIMEOUT_MS = 0
+/** The longest pause between two tries, doubling from the first to the last. */
+const PAUSE_MS_MIN = 1
 const PAUSE_MS_MAX = 10
+/**
+ * Pages in the log before they are written back: 16 MiB. A page that changes often is then written back once for many
+ * changes. Measured 2026-11-29 against the default of 1,000 in turns of 100: 15.0 k against 10.7 k jobs/s with history.
+ */
+const CHECKPOINT_PAGES = 4_000
 /** The log is cut back to this once no reader needs more of it. */
-const LOG_BYTES_MAX = 16 * 1024 * 1024
+const LOG_BYTES_MAX = 48 * 1024 * 1024
 
 export class Connection {
   readonly path: string
@@ -97,6 +109,7 @@ export class Connection {
     }
     // The driver's default of NORMAL would lose acknowledged commits in a power cut.
     database.pragma('synchronous = FULL')
+    database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     database.pragma(`journal_size_limit = ${LOG_BYTES_MAX}`)
   }
 
@@ -108,16 +121,20 @@ export class Connection {
 
   /** Runs `run` under the write lock, all or nothing. Throws a HoldfastError that says whether anything may be done. */
   write<T>(run: () => T): T {
-    return this.transaction(this.begin.write, run)
+    this.attempt('begin', () => this.begin.write.run())
+    return this.finish(run)
   }
 
   /** Runs `run` on one unchanging view of the file. */
   read<T>(run: () => T): T {
-    return this.transaction(this.begin.read, run)
+    // The first look at the file may find it locked for a moment; reading again does no harm.
+    return this.attempt('begin', () => {
+      this.begin.read.run()
+      return this.finish(run)
+    })
   }
 
-  private transaction<T>(begin: Database.Statement, run: () => T): T {
-    this.attempt('begin', () => begin.run())
+  private finish<T>(run: () => T): T {
     let value: T
     try {
       value = run()
@@ -148,14 +165,14 @@ export class Connection {
   private attempt<T>(stage: 'open' | 'begin', run: () => T): T {
     const { clock, random, pause } = this.surroundings
     const startedAt = clock.monotonic()
-    for (;;) {
+    for (let longest = PAUSE_MS_MIN; ; longest = Math.min(longest * 2, PAUSE_MS_MAX)) {
       try {
         return run()
       } catch (error) {
         const isOver = clock.monotonic() - startedAt >= this.busyDeadlineMs
         if (!isBusy(error) || isOver) throw storeError(error, this.path, stage)
       }
-      pause(random.next() * PAUSE_MS_MAX)
+      pause(random.next() * longest)
     }
   }
 
@@ -169,10 +186,16 @@ export class Connection {
     try {
       this.database.pragma('optimize')
       this.database.pragma(`incremental_vacuum(${VACUUM_PAGES_MAX})`)
-      this.database.pragma('wal_checkpoint(PASSIVE)')
+      // A reader that stayed for long lets the log grow; after it has gone, an idle store would never cut it back.
+      if (this.logBytes() > LOG_BYTES_MAX) this.database.pragma('wal_checkpoint(TRUNCATE)')
     } catch (error) {
       if (!isBusy(error)) throw storeError(error, this.path, 'run')
     }
+  }
+
+  /** The size of the log beside the file. */
+  logBytes(): number {
+    return this.isMemory ? 0 : (statSync(`${this.path}-wal`, { throwIfNoEntry: false })?.size ?? 0)
   }
 
   /** Writes the log back into the file, as far as others let it, and ends. */

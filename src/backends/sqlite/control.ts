@@ -64,11 +64,8 @@ export function maintain(session: Session, { limit, keepDeadMs }: Request<'store
   for (const { seq, recorded } of rows) if (recorded === 1) sql.run('attempt_delete', { seq })
   const pruned = rows.length
   const outputsDropped = pruned < limit ? sql.run('output_drop', { ns, now, limit: limit - pruned }) : 0
-  const promoted = forLanes(
-    session,
-    'due_lanes',
-    limit,
-    (lane, left) => promoteDue(session, { lane, now, limit: left }).promoted,
+  const promoted = forLanes(session, 'due_lanes', limit, (lane, left) =>
+    promoteDue(session, { lane, now, limit: left }),
   )
   const deadlined = forLanes(
     session,

@@ -67,8 +67,7 @@ export function endJob(session: Session, ending: Ending, now: number): boolean {
     recorded: attempt === null ? 0 : 1,
   })
   if (archived === 0) return false
-  sql.get('job_delete', { ns, id, from, token })
-  return true
+  return sql.run('job_delete', [ns, id, from, token, 1]) === 1
 }
 
 export interface AttemptEnd {
@@ -99,8 +98,9 @@ export function addAttempt({ sql, ns }: Session, attempt: AttemptEnd, now: numbe
 }
 
 function forget({ sql, ns }: Session, { id, from, token }: Ending): boolean {
-  const gone = sql.get<{ seq: number; recorded: number }>('job_delete', { ns, id, from, token })
+  if (sql.run('job_delete', [ns, id, from, token, 0]) === 1) return true
+  const gone = sql.get<{ seq: number }>('job_delete_recorded', { ns, id, from, token })
   if (gone === undefined) return false
-  if (gone.recorded === 1) sql.run('attempt_delete', { seq: gone.seq })
+  sql.run('attempt_delete', { seq: gone.seq })
   return true
 }

@@ -14,29 +14,36 @@ function enqueueOne(session: Session, job: JobDefinition, now: number): EnqueueR
   const { sql, ns } = session
   const runAt = job.runAt ?? now + job.delayMs
   const state = runAt > now ? 'scheduled' : 'queued'
-  const written = sql.run('job_enqueue', {
+  const { id, lane, idempotencyKey: key } = job
+  const written = sql.run('job_enqueue', [
     ns,
-    id: job.id,
-    lane: job.lane,
-    key: job.idempotencyKey,
+    id,
+    lane,
+    key,
     state,
-    type: job.type,
-    priority: job.priority,
+    job.type,
+    job.priority,
     now,
-    run_at: runAt,
-    deadline_at: job.deadlineAt,
-    timeout_ms: job.timeoutMs,
-    max_attempts: job.maxAttempts,
-    max_attempts_fixed: job.maxAttemptsFixed ? 1 : 0,
-    max_crashes: job.maxCrashes,
-    retry: writeObject(job.retry),
-    metadata: writeObject(job.metadata),
-    trace_id: job.traceId,
-    replay_of: job.replayOf,
-    keep_result_ms: job.keepResultMs,
-    payload: job.payload,
-  })
-  return written === 1 ? { outcome: 'created', id: job.id, state } : findKnown(session, job)
+    now,
+    runAt,
+    job.deadlineAt,
+    job.timeoutMs,
+    job.maxAttempts,
+    job.maxAttemptsFixed ? 1 : 0,
+    job.maxCrashes,
+    writeObject(job.retry),
+    writeObject(job.metadata),
+    job.traceId,
+    job.replayOf,
+    job.keepResultMs,
+    job.payload,
+    ns,
+    id,
+    ns,
+    lane,
+    key,
+  ])
+  return written === 1 ? { outcome: 'created', id, state } : findKnown(session, job)
 }
 
 /** The same id counts before the same key: it is this very enqueue, sent again. */

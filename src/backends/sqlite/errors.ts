@@ -16,7 +16,7 @@ const textOf = (error: unknown): string => (error instanceof Error ? error.messa
 /** True when another connection holds the lock that was asked for. */
 export function isBusy(error: unknown): boolean {
   const code = codeOf(error)
-  return code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')
+  return code === 'STORE_BUSY' || code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')
 }
 
 /** SQLite's code or errno, longest prefix first, to ours. https://www.sqlite.org/rescode.html */

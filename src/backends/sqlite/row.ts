@@ -7,7 +7,29 @@ import { JOB_STATES } from '../../job.ts'
 import type { ClaimedJob, StoredJob } from '../protocol/index.ts'
 import { corrupt } from './errors.ts'
 
-export interface ClaimRow {
+/** The columns of `ready_list` and `lease_held`, in their order. */
+export type ClaimRow = readonly [
+  seq: number,
+  id: string,
+  type: string,
+  lane: string,
+  payload: unknown,
+  attempts: number,
+  maxAttempts: number,
+  maxAttemptsFixed: number,
+  crashes: number,
+  maxCrashes: number,
+  retry: string | null,
+  timeoutMs: number | null,
+  deadlineAt: number | null,
+  metadata: string | null,
+  traceId: string | null,
+  keepResultMs: number | null,
+  leaseEpoch: number,
+  token: string | null,
+]
+
+export interface JobRow {
   readonly seq: number
   readonly id: string
   readonly type: string
@@ -25,10 +47,6 @@ export interface ClaimRow {
   readonly trace_id: string | null
   readonly keep_result_ms: number | null
   readonly lease_epoch: number
-  readonly token: string | null
-}
-
-export interface JobRow extends Omit<ClaimRow, 'token'> {
   readonly state: string
   readonly priority: number
   readonly created_at: number
@@ -90,32 +108,34 @@ const readPayloadOrNull = (value: unknown, id: string, column: string): Payload 
 
 export const writeObject = (value: object | null): string | null => (value === null ? null : JSON.stringify(value))
 
-/** What a grant made of a row that was ready. */
+/** The lease that a claimed row has, or is about to be given. */
 export interface Granted {
   readonly token: string
   readonly attempt: number
+  readonly now: number
 }
 
 /** Throws when the row is damaged, so decode before the lease is written. */
-export function readClaimed(row: ClaimRow, { token, attempt }: Granted, now: number): ClaimedJob {
+export function readClaimed(row: ClaimRow, { token, attempt, now }: Granted): ClaimedJob {
+  const [, id, type, lane, payload, , maxAttempts, fixed, crashes, maxCrashes, retry, timeoutMs, deadlineAt] = row
   return {
-    id: row.id,
-    type: row.type,
-    lane: row.lane,
-    payload: readPayload(row.payload, row.id, 'payload'),
+    id,
+    type,
+    lane,
+    payload: readPayload(payload, id, 'payload'),
     token,
     attempt,
-    maxAttempts: row.max_attempts,
-    maxAttemptsFixed: row.max_attempts_fixed === 1,
-    crashes: row.crashes,
-    maxCrashes: row.max_crashes,
-    retry: readObject<RetryPolicy>(row.retry, row.id, 'retry'),
-    timeoutMs: row.timeout_ms,
-    deadlineAt: row.deadline_at,
-    deadlineInMs: row.deadline_at === null ? null : row.deadline_at - now,
-    metadata: readObject<Record<string, unknown>>(row.metadata, row.id, 'metadata'),
-    traceId: row.trace_id,
-    keepResultMs: row.keep_result_ms,
+    maxAttempts,
+    maxAttemptsFixed: fixed === 1,
+    crashes,
+    maxCrashes,
+    retry: readObject<RetryPolicy>(retry, id, 'retry'),
+    timeoutMs,
+    deadlineAt,
+    deadlineInMs: deadlineAt === null ? null : deadlineAt - now,
+    metadata: readObject<Record<string, unknown>>(row[13], id, 'metadata'),
+    traceId: row[14],
+    keepResultMs: row[15],
   }
 }
 

@@ -25,6 +25,7 @@ export const STATEMENTS = [
   'due_promote',
   'job_archive',
   'job_delete',
+  'job_delete_recorded',
   'job_enqueue',
   'job_find',
   'job_find_key',
@@ -64,7 +65,8 @@ export function statementText(name: StatementName): string {
   return texts.get(name) ?? ''
 }
 
-type Parameters = Readonly<Record<string, unknown>>
+/** By name, or by position where the statement says so. */
+type Parameters = Readonly<Record<string, unknown>> | readonly unknown[]
 type Prepared = Database.Statement<unknown[], unknown>
 
 /** Statements bound to one connection. `Row` is what the statement selects; the callers name it beside the call. */
@@ -92,6 +94,11 @@ export class Statements {
 
   get<Row>(name: StatementName, parameters: Parameters): Row | undefined {
     return this.prepare(name).get(parameters) as Row | undefined
+  }
+
+  /** Rows as arrays in the order of the columns: less than half the cost of objects. */
+  allRaw<Row>(name: StatementName, parameters: Parameters): readonly Row[] {
+    return this.prepare(name).raw(true).all(parameters) as Row[]
   }
 
   all<Row>(name: StatementName, parameters: Parameters): readonly Row[] {

@@ -99,6 +99,7 @@ export class SqliteStore {
         sqliteVersion,
         schemaVersion,
         bytes: pragma('page_count') * pageBytes,
+        logBytes: connection.logBytes(),
         freeBytes: pragma('freelist_count') * pageBytes,
       },
     }

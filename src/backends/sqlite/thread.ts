@@ -59,11 +59,21 @@ export class StoreThread {
   call(call: Call): Promise<Reply<MessageType>> {
     return new Promise((resolve, reject) => {
       this.lastId += 1
-      // First: a value that cannot be cloned throws here, and nothing was sent.
-      this.post({ kind: 'call', id: this.lastId, ...call })
+      this.send({ kind: 'call', id: this.lastId, ...call })
       if (this.pending.size === 0) this.worker.ref()
       this.pending.set(this.lastId, { resolve, reject })
     })
+  }
+
+  /** Throws before anything is sent when a value cannot cross to a thread. */
+  private send(message: ToThread): void {
+    try {
+      this.post(message)
+    } catch (cause) {
+      const problem = cause instanceof Error ? cause.message : String(cause)
+      const details = { path: this.path, outcome: 'refused' }
+      throw new HoldfastError('INVALID_ARGUMENT', `a value cannot be sent to the store: ${problem}`, { details, cause })
+    }
   }
 
   watch(isWatching: boolean): void {

@@ -1,4 +1,5 @@
+-- Hot: bound by position.
 UPDATE holdfast_job SET
-  state = 'running', attempts = :attempts, lease_epoch = :lease_epoch, token = :token, worker_id = :worker_id,
-  started_at = :now, updated_at = :now, lease_expires_at = :lease_expires_at
-WHERE seq = :seq AND state = 'queued'
+  state = 'running', attempts = ?, lease_epoch = ?, token = ?, worker_id = ?, started_at = ?, updated_at = ?,
+  lease_expires_at = ?
+WHERE seq = ? AND state = 'queued'
