@@ -77,7 +77,10 @@ export class Connection {
     const opening = { readonly: this.isReadonly, fileMustExist: !this.isMemory, timeout: BUSY_TIMEOUT_MS }
     this.database = this.attempt('open', () => new driver(this.path, opening))
     try {
-      this.sqliteVersion = String(this.database.prepare('SELECT sqlite_version()').pluck().get())
+      // Even this reads the file, which another first start may hold while it turns the log on.
+      this.sqliteVersion = this.attempt('open', () =>
+        String(this.database.prepare('SELECT sqlite_version()').pluck().get()),
+      )
       checkSqliteVersion(this.sqliteVersion)
       this.attempt('open', () => this.configure())
       this.sql = new Statements(this.database)
