@@ -50,6 +50,8 @@ export function leaseSuite({ harness }: SuiteContext): void {
       expect(await expireAndReap(hf)).toBe(1)
       const before = await picture(raw, lease.id)
       expect(await renew(raw, lease)).toBe('leaseLost')
+      // Nor is any ending of it taken, or taken for one that was applied before.
+      for (const make of Object.values(SETTLEMENTS)) expect(await settle(raw, make(lease))).toBe('leaseLost')
       expect(await picture(raw, lease.id)).toEqual(before)
       expect((await claim(raw, { workerId: 'other' })).map(({ id }) => id)).toEqual([lease.id])
       expect(await renew(raw, lease)).toBe('leaseLost')
@@ -134,6 +136,8 @@ export function leaseSuite({ harness }: SuiteContext): void {
       // At once, so that no passing of time helps to tell them apart.
       const second = await claimOne(raw, { workerId: 'same', leaseMs: LEASE_MS })
       expect(second.id).toBe(first.id)
+      // What was given back is not charged.
+      expect([first.attempt, second.attempt]).toEqual([1, 1])
       expect(await expireAndReap(hf)).toBe(1)
       const third = await claimOne(raw, { workerId: 'same' })
       const epochs = [first, second, third].map(({ token }) => Number(token.split(':')[0]))
