@@ -39,7 +39,7 @@ export const DEFAULTS = {
   pollMs: 1_000,
   reapMs: 5_000,
   maintainMs: 60_000,
-  killGraceMs: 2_000,
+  killGraceMs: 500,
   callDeadlineMs: 10_000,
   stopDeadlineMs: 30_000,
   listLimit: 100,

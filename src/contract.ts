@@ -171,7 +171,7 @@ export interface EnqueueOptions {
   /** Not before this instant; one in the past means now. */
   readonly runAt?: Instant
   /** Never started, and stopped if running, after this instant: the job goes to the dead letters with DEADLINE_EXCEEDED. */
-  readonly deadline?: Instant | { readonly in: Duration }
+  readonly deadline?: Instant
   readonly timeout?: Duration
   /** A policy as data; functions belong to contracts and workers. */
   readonly retry?: RetryPolicy

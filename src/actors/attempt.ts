@@ -1,0 +1,143 @@
+/**
+ * What the attempts of one worker share: its handlers, policies, retention and the ways out of a handler.
+ * Plain data and functions, made once by the runtime and read by every job actor.
+ */
+import type { ClaimedJob, Settlement } from '../backends/protocol/index.ts'
+import { type Budget, decideFailure } from '../backends/rules.ts'
+import type { Clock, Timers } from '../clock.ts'
+import {
+  DEFAULT_RETRY,
+  type EnqueueOptions,
+  type Handler,
+  type JobContract,
+  parseRetryPolicy,
+  type RetryOption,
+} from '../contract.ts'
+import { type Failure, failureClass, type JobId, type RetryPolicy } from '../job.ts'
+import type { Random } from '../random.ts'
+import type { Logger } from '../telemetry.ts'
+import type { Inspect } from './lifecycle.ts'
+import type { PoolActor } from './pool-actor.ts'
+
+/** How long ended jobs are kept, in milliseconds; null: for ever; 0: not at all. */
+export interface Retention {
+  readonly completedMs: number | null
+  readonly cancelledMs: number | null
+  readonly deadMs: number | null
+}
+
+export interface AttemptEnvironment {
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly logger: Logger
+  readonly workerId: string
+  readonly handlers: ReadonlyMap<string, Handler<unknown>>
+  readonly pool: PoolActor | null
+  readonly killGraceMs: number
+  readonly payloadBytesMax: number
+  readonly retention: Retention
+  readonly defaultRetry: RetryOption | null
+  readonly queueRetry: ReadonlyMap<string, RetryOption>
+  readonly context: unknown
+  readonly inspect: Inspect | null
+  readonly progress: (job: ClaimedJob, value: unknown) => Promise<void>
+  readonly enqueue: (
+    job: JobContract | string,
+    input: unknown,
+    options: EnqueueOptions,
+  ) => Promise<{ readonly id: JobId; readonly deduplicated: boolean }>
+}
+
+/** The policy that a job without its own has by precedence: contract, queue, worker; null: the built-in default. */
+export function inheritedRetry(env: AttemptEnvironment, job: ClaimedJob): RetryOption | null {
+  return env.handlers.get(job.type)?.contract.retry ?? env.queueRetry.get(job.lane) ?? env.defaultRetry
+}
+
+/** The budget as far as it can be known before the first failure. */
+export function expectedAttempts(env: AttemptEnvironment, job: ClaimedJob): number {
+  if (job.retry !== null || job.maxAttemptsFixed) return job.maxAttempts
+  const inherited = inheritedRetry(env, job)
+  return inherited === null || typeof inherited === 'function' ? job.maxAttempts : inherited.attempts
+}
+
+interface ResolvedPolicy {
+  readonly policy: RetryPolicy
+  readonly policyError?: string
+}
+
+/** The policy for the remaining retries: the job's (its own, or frozen at its first failure), else the inherited one. */
+export async function resolvePolicy(
+  env: AttemptEnvironment,
+  job: ClaimedJob,
+  failure: Failure,
+): Promise<ResolvedPolicy> {
+  if (job.retry !== null) return { policy: job.retry }
+  const inherited = inheritedRetry(env, job)
+  if (inherited === null) return { policy: DEFAULT_RETRY }
+  if (typeof inherited !== 'function') return { policy: inherited }
+  const { type, lane, attempt, metadata } = job
+  try {
+    const chosen = await inherited(failure, {
+      jobId: job.id,
+      type,
+      lane,
+      attempt,
+      metadata,
+      context: env.context as object,
+    })
+    return { policy: parseRetryPolicy(chosen, 'retry') }
+  } catch (error) {
+    const fallback =
+      typeof env.defaultRetry === 'function' || env.defaultRetry === null ? DEFAULT_RETRY : env.defaultRetry
+    return { policy: fallback, policyError: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** The settlement of a failed attempt, as the rules decide it. */
+export async function settleFailure(
+  env: AttemptEnvironment,
+  job: ClaimedJob,
+  attempt: { readonly failure: Failure; readonly durationMs: number },
+): Promise<Settlement> {
+  const { id, token } = job
+  const { durationMs } = attempt
+  const isCancelled = failureClass(attempt.failure.code) === 'cancelled'
+  const resolved = isCancelled ? { policy: DEFAULT_RETRY } : await resolvePolicy(env, job, attempt.failure)
+  const { policy } = resolved
+  const failure =
+    resolved.policyError === undefined ? attempt.failure : { ...attempt.failure, policyError: resolved.policyError }
+  const maxAttempts = job.retry !== null || job.maxAttemptsFixed ? job.maxAttempts : policy.attempts
+  const budget: Budget = { attempt: job.attempt, maxAttempts, crashes: job.crashes, maxCrashes: job.maxCrashes }
+  const decision = decideFailure(failure, budget, policy, env.random)
+  switch (decision.next) {
+    case 'cancel':
+      return { kind: 'cancel', id, token, durationMs, failure, keepMs: env.retention.cancelledMs }
+    case 'dead':
+      return {
+        kind: 'dead',
+        id,
+        token,
+        durationMs,
+        failure,
+        code: decision.code,
+        crashes: decision.crashes,
+        keepMs: env.retention.deadMs,
+      }
+    case 'retry':
+      return {
+        kind: 'retry',
+        id,
+        token,
+        durationMs,
+        failure,
+        delayMs: decision.delayMs,
+        crashes: decision.crashes,
+        retry: policy,
+        maxAttempts,
+        keepMs: env.retention.cancelledMs,
+      }
+    default:
+      return decision satisfies never
+  }
+}

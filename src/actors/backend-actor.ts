@@ -1,0 +1,111 @@
+/**
+ * The only caller of a Backend. Merges enqueues and turns, gives every call a deadline, repeats what may be repeated, and
+ * knows when the store last answered. Everything else in the engine asks here.
+ */
+import type { Backend } from '../backends/backend.ts'
+import type { MessageType, Reply, Request } from '../backends/protocol/index.ts'
+import type { Clock, Timers } from '../clock.ts'
+import { DEFAULTS } from '../config.ts'
+import { HoldfastError } from '../errors.ts'
+import type { Random } from '../random.ts'
+import { Merger } from './merger.ts'
+import { StoreCaller, type StoreContact } from './store-call.ts'
+
+/** Calls of a kind that may be under way at once. Two enqueues overlap so that the next batch forms while one commits. */
+const ENQUEUES_IN_FLIGHT = 2
+const TURNS_IN_FLIGHT = 1
+const WAITING_JOBS_MAX = 100_000
+
+export interface BackendActorOptions {
+  readonly backend: Backend
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  /** How long one try may take, and how long a call is repeated. */
+  readonly callDeadlineMs?: number
+}
+
+type Enqueue = Request<'job.enqueue'>
+type Enqueued = Reply<'job.enqueue'>
+type Turn = Request<'job.turn'>
+type Turned = Reply<'job.turn'>
+
+export class BackendActor {
+  readonly backend: Backend
+  private readonly caller: StoreCaller
+  private readonly enqueues: Merger<Enqueue, Enqueued>
+  private readonly turns: Merger<Turn, Turned>
+  private readonly deadlineMs: number
+  private isClosed = false
+
+  constructor(options: BackendActorOptions) {
+    this.backend = options.backend
+    this.deadlineMs = options.callDeadlineMs ?? DEFAULTS.callDeadlineMs
+    this.caller = new StoreCaller({ ...options, callDeadlineMs: this.deadlineMs })
+    const { limits } = options.backend
+    this.enqueues = new Merger({
+      inFlightMax: ENQUEUES_IN_FLIGHT,
+      sizeMax: limits.enqueueJobs,
+      waitingMax: WAITING_JOBS_MAX,
+      size: ({ jobs }) => jobs.length,
+      join: (requests) => ({ jobs: requests.flatMap(({ jobs }) => jobs) }),
+      split: splitEnqueued,
+      call: (request) => this.caller.call('job.enqueue', request, this.deadlineMs),
+    })
+    this.turns = new Merger({
+      inFlightMax: TURNS_IN_FLIGHT,
+      sizeMax: limits.turnSettlements,
+      waitingMax: WAITING_JOBS_MAX,
+      size: ({ settlements }) => settlements.length,
+      join: (requests) => ({
+        settlements: requests.flatMap(({ settlements }) => settlements),
+        claims: requests.flatMap(({ claims }) => claims),
+        resend: requests.some(({ resend }) => resend),
+      }),
+      split: splitTurned,
+      call: (request) => this.caller.call('job.turn', request, this.deadlineMs, (same) => ({ ...same, resend: true })),
+    })
+  }
+
+  /** Sends one message and waits for its answer, at most `callDeadlineMs`. Rejects with a HoldfastError. */
+  ask<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>>
+  ask(type: MessageType, request: unknown): Promise<unknown> {
+    if (this.isClosed) return Promise.reject(new HoldfastError('CLOSED', 'the client was closed'))
+    if (type === 'job.turn') return this.turns.send(request as Turn)
+    if (type === 'job.enqueue') return this.enqueues.send(request as Enqueue)
+    return this.caller.call(type, request as Request<typeof type>, this.deadlineMs)
+  }
+
+  /** When messages of a type were last answered, and what went wrong since. */
+  contact(type: MessageType): StoreContact {
+    return this.caller.contact(type)
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.caller.close()
+    await this.backend.close()
+  }
+}
+
+function splitEnqueued(reply: Enqueued, requests: readonly Enqueue[]): readonly Enqueued[] {
+  let from = 0
+  return requests.map(({ jobs }) => {
+    from += jobs.length
+    return { results: reply.results.slice(from - jobs.length, from) }
+  })
+}
+
+function splitTurned(reply: Turned, requests: readonly Turn[]): readonly Turned[] {
+  let verdict = 0
+  let grant = 0
+  return requests.map(({ settlements, claims }) => {
+    verdict += settlements.length
+    grant += claims.length
+    return {
+      verdicts: reply.verdicts.slice(verdict - settlements.length, verdict),
+      grants: reply.grants.slice(grant - claims.length, grant),
+    }
+  })
+}

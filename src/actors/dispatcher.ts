@@ -1,0 +1,306 @@
+/**
+ * Fills the slots of one worker: asks for as many jobs as slots are free, starts a job actor for each, and tells the store in
+ * the same round trip how the ended ones ended. At most one turn is in flight; what ends meanwhile goes with the next.
+ * States: `active` (claims), `draining` (claims nothing, waits for what runs), `stopped`. An idle dispatcher waits for a hint,
+ * the next due time, or the poll, whichever comes first.
+ */
+import type { Claim, ClaimedJob, Grant, Reply, Verdict } from '../backends/protocol/index.ts'
+import type { TimerHandle } from '../clock.ts'
+import { DEFAULTS } from '../config.ts'
+import type { HoldfastError } from '../errors.ts'
+import { nonce } from '../random.ts'
+import { Actor } from './actor.ts'
+import type { AttemptEnvironment } from './attempt.ts'
+import type { BackendActor } from './backend-actor.ts'
+import { abortReason, JobActor } from './job-actor.ts'
+import type { LeaseKeeper } from './lease-keeper.ts'
+import { type Ending, TurnQueue } from './turn-queue.ts'
+
+export interface DispatcherOptions {
+  readonly backend: BackendActor
+  readonly env: AttemptEnvironment
+  readonly keeper: LeaseKeeper
+  readonly lanes: readonly string[]
+  readonly concurrency: number
+  readonly leaseMs: number
+  readonly pollMs?: number
+  /** Told after the store has said what became of an ending. */
+  readonly onSettled: (ending: Ending, verdict: Verdict) => void
+  readonly onLost: (actor: JobActor) => void
+  readonly onDeadlined: (ids: readonly string[]) => void
+  readonly onError: (error: HoldfastError) => void
+}
+
+type DispatcherMessage =
+  | { readonly type: 'wake' }
+  | { readonly type: 'over'; readonly actor: JobActor; readonly ending: Ending | null }
+  | { readonly type: 'turned'; readonly turn: SentTurn; readonly reply: Reply<'job.turn'> }
+  | { readonly type: 'notTurned'; readonly turn: SentTurn; readonly error: HoldfastError }
+
+interface SentTurn {
+  readonly endings: readonly Ending[]
+  readonly claim: Claim | null
+  readonly sentAt: number
+}
+
+const POLL_JITTER = 0.2
+
+export class Dispatcher extends Actor<DispatcherMessage> {
+  private readonly options: DispatcherOptions
+  private readonly running = new Set<JobActor>()
+  private readonly queue = new TurnQueue()
+  private slots: number
+  private lanes: readonly string[]
+  private isTurning = false
+  private isScheduled = false
+  private isClaimDue = true
+  private isDraining = false
+  private timer: TimerHandle = null
+  private claimed = 0
+  private waiters: (() => void)[] = []
+  private emptyClaim = false
+
+  constructor(options: DispatcherOptions) {
+    super('dispatcher')
+    this.options = options
+    this.slots = options.concurrency
+    this.lanes = options.lanes
+  }
+
+  /** Handlers that run now, those given up after their grace not counted. */
+  get active(): number {
+    return this.running.size
+  }
+
+  get concurrency(): number {
+    return this.slots
+  }
+
+  /** Jobs this dispatcher was given since it started. */
+  get claimedCount(): number {
+    return this.claimed
+  }
+
+  resize(slots: number): void {
+    this.slots = slots
+    this.wake()
+  }
+
+  wake(): void {
+    this.tell({ type: 'wake' })
+  }
+
+  /** Fires the signal of a running job of this worker; false when it does not run here. */
+  cancel(jobId: string): boolean {
+    const actor = [...this.running].find(({ job }) => job.id === jobId)
+    actor?.abort(abortReason('JOB_CANCELLED', 'cancellation of the job was requested', jobId))
+    return actor !== undefined
+  }
+
+  /** Resolves the next time `condition` holds; it is looked at after every change. */
+  until(condition: (dispatcher: Dispatcher) => boolean): Promise<void> {
+    if (condition(this)) return Promise.resolve()
+    return new Promise((resolve) => {
+      const check = (): void => {
+        if (condition(this)) resolve()
+        else this.waiters.push(check)
+      }
+      this.waiters.push(check)
+    })
+  }
+
+  /** True when nothing runs, nothing waits to be settled, and the last claim found nothing that could run. */
+  get isIdle(): boolean {
+    return this.isQuiet && this.emptyClaim && !this.isClaimDue
+  }
+
+  /** True when nothing runs and everything is settled. */
+  get isQuiet(): boolean {
+    return this.running.size === 0 && this.queue.size === 0 && !this.isTurning
+  }
+
+  /** Claims nothing from now on. */
+  drain(): void {
+    this.isDraining = true
+    this.options.env.timers.clear(this.timer)
+    this.schedule()
+  }
+
+  /** Fires the signal of everything that runs; what ends without success is given back. */
+  abortAll(): void {
+    for (const actor of this.running) actor.abort(abortReason('SHUTTING_DOWN', 'the worker is stopping', actor.job.id))
+  }
+
+  protected override onStart(): void {
+    this.schedule()
+  }
+
+  protected override onStop(): void {
+    this.drain()
+  }
+
+  protected override onRestart(): void {
+    this.isTurning = false
+    this.isScheduled = false
+    this.isClaimDue = true
+    this.schedule()
+  }
+
+  protected override receive(message: DispatcherMessage): void {
+    switch (message.type) {
+      case 'wake':
+        this.isClaimDue = true
+        this.schedule()
+        return
+      case 'over':
+        this.over(message.actor, message.ending)
+        return
+      case 'turned':
+        this.isTurning = false
+        this.settled(message.turn, message.reply.verdicts)
+        this.granted(message.turn, message.reply.grants[0])
+        break
+      case 'notTurned':
+        this.isTurning = false
+        this.notTurned(message.turn, message.error)
+        break
+      default:
+        message satisfies never
+    }
+    this.changed()
+  }
+
+  private changed(): void {
+    if (this.waiters.length === 0) return
+    const waiters = this.waiters
+    this.waiters = []
+    for (const check of waiters) check()
+  }
+
+  /** Turns after all that is ready now has run, so that jobs which end together are settled together. */
+  private schedule(): void {
+    if (this.isScheduled || this.isTurning) return
+    this.isScheduled = true
+    this.options.env.timers.defer(() => {
+      this.isScheduled = false
+      if (!this.isTurning) this.turn()
+    })
+  }
+
+  private turn(): void {
+    const { backend, env } = this.options
+    const endings = this.queue.take(backend.backend.limits.turnSettlements)
+    const unanswered = this.queue.takeUnansweredClaim()
+    // While draining, limit 0 asks only for what the lost answer may have granted.
+    const repeated = unanswered !== null && this.isDraining ? { ...unanswered, limit: 0 } : unanswered
+    const claim = repeated ?? this.nextClaim(endings.length > 0)
+    if (endings.length === 0 && claim === null) {
+      this.changed()
+      return
+    }
+    const turn = { endings, claim, sentAt: env.clock.monotonic() }
+    this.isTurning = true
+    this.isClaimDue = false
+    backend
+      .ask('job.turn', {
+        settlements: endings.map(({ settlement }) => settlement),
+        claims: claim === null ? [] : [claim],
+        resend: unanswered !== null,
+      })
+      .then(
+        (reply) => this.tell({ type: 'turned', turn, reply }),
+        (error: HoldfastError) => this.tell({ type: 'notTurned', turn, error }),
+      )
+  }
+
+  private nextClaim(isTurnAnyway: boolean): Claim | null {
+    const { backend, env, leaseMs } = this.options
+    const free = Math.min(this.slots - this.running.size, backend.backend.limits.claimJobs)
+    if (this.isDraining || free <= 0 || this.queue.hasSuspects || !(this.isClaimDue || isTurnAnyway)) return null
+    const [first = '', ...others] = this.lanes
+    const lanes = this.lanes
+    this.lanes = [...others, first]
+    return {
+      workerId: env.workerId,
+      nonce: nonce(env.random),
+      lanes,
+      limit: free,
+      leaseMs,
+      keepDeadMs: env.retention.deadMs,
+    }
+  }
+
+  private settled(turn: SentTurn, verdicts: readonly Verdict[]): void {
+    const { keeper, onSettled } = this.options
+    turn.endings.forEach((ending, index) => {
+      keeper.drop(ending.actor)
+      onSettled(ending, verdicts[index] ?? 'gone')
+    })
+  }
+
+  private granted(turn: SentTurn, grant: Grant | undefined): void {
+    if (grant === undefined || turn.claim === null) {
+      if (this.queue.size > 0) this.schedule()
+      return
+    }
+    if (grant.deadlined.length > 0) this.options.onDeadlined(grant.deadlined)
+    this.claimed += grant.jobs.length
+    this.emptyClaim = grant.jobs.length === 0 && !grant.more
+    for (const job of grant.jobs) this.begin(job, turn.sentAt)
+    if (grant.more) this.isClaimDue = true
+    if (this.queue.size > 0 || (this.isClaimDue && this.running.size < this.slots)) this.schedule()
+    else this.waitFor(grant.dueInMs)
+  }
+
+  private begin(job: ClaimedJob, claimedAt: number): void {
+    const { retention } = this.options.env
+    const actor = new JobActor(job, this.options.env, (ended, settlement) => {
+      this.tell({ type: 'over', actor: ended, ending: settlement === null ? null : { actor: ended, settlement } })
+    })
+    this.options.keeper.hold(actor, claimedAt)
+    if (this.isDraining) {
+      const { id, token } = job
+      this.queue.add({
+        actor,
+        settlement: { kind: 'release', id, token, durationMs: 0, keepMs: retention.cancelledMs, started: false },
+      })
+      return
+    }
+    this.running.add(actor)
+    actor.start()
+  }
+
+  private over(actor: JobActor, ending: Ending | null): void {
+    this.running.delete(actor)
+    if (ending === null) {
+      this.options.keeper.drop(actor)
+      this.isClaimDue = true
+      this.options.onLost(actor)
+      this.changed()
+    } else this.queue.add(ending)
+    this.schedule()
+  }
+
+  private notTurned(turn: SentTurn, error: HoldfastError): void {
+    const isFinal = !error.retryable
+    if (isFinal && turn.endings.length === 1) {
+      for (const { actor } of turn.endings) {
+        this.options.keeper.drop(actor)
+        this.options.onLost(actor)
+      }
+    } else this.queue.putBack(turn.endings, isFinal)
+    this.queue.rememberClaim(isFinal ? null : turn.claim)
+    this.isClaimDue = true
+    if (error.code === 'CLOSED') return
+    this.options.onError(error)
+    this.waitFor(null)
+  }
+
+  private waitFor(dueInMs: number | null): void {
+    const { env, pollMs = DEFAULTS.pollMs } = this.options
+    const poll = pollMs * (1 + POLL_JITTER * (2 * env.random.next() - 1))
+    env.timers.clear(this.timer)
+    if (this.isDraining && this.queue.size === 0) return
+    this.timer = env.timers.set(() => this.wake(), dueInMs === null ? poll : Math.min(poll, Math.max(0, dueInMs)))
+  }
+}

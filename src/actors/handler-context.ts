@@ -1,0 +1,106 @@
+/**
+ * The `ctx` of an inline handler. Everything costly (the signal, the logger) is made when it is first touched, so that a
+ * handler which needs none of it pays for none of it.
+ */
+import type { ClaimedJob } from '../backends/protocol/index.ts'
+import type { EnqueueOptions, JobContext, JobContract, JobLogger } from '../contract.ts'
+import { HoldfastError } from '../errors.ts'
+import type { JobId } from '../job.ts'
+import { type AttemptEnvironment, expectedAttempts } from './attempt.ts'
+
+/** What the context asks of the attempt it belongs to. */
+export interface AttemptOwner {
+  readonly job: ClaimedJob
+  readonly env: AttemptEnvironment
+  readonly isOver: boolean
+  signal(): AbortSignal
+}
+
+export class HandlerContext implements JobContext<unknown> {
+  readonly #owner: AttemptOwner
+  #log: JobLogger | null = null
+
+  constructor(owner: AttemptOwner) {
+    this.#owner = owner
+  }
+
+  get jobId(): JobId {
+    return this.#owner.job.id
+  }
+  get type(): string {
+    return this.#owner.job.type
+  }
+  get lane(): string {
+    return this.#owner.job.lane
+  }
+  get attempt(): number {
+    return this.#owner.job.attempt
+  }
+  get maxAttempts(): number {
+    return expectedAttempts(this.#owner.env, this.#owner.job)
+  }
+  get isLastAttempt(): boolean {
+    return this.attempt >= this.maxAttempts
+  }
+  get leaseEpoch(): number {
+    return leaseEpochOf(this.#owner.job)
+  }
+  get workerId(): string {
+    return this.#owner.env.workerId
+  }
+  get signal(): AbortSignal {
+    return this.#owner.signal()
+  }
+  get deadlineAt(): Date | null {
+    const { deadlineAt } = this.#owner.job
+    return deadlineAt === null ? null : new Date(deadlineAt)
+  }
+  get metadata(): Readonly<Record<string, unknown>> | null {
+    return this.#owner.job.metadata
+  }
+  get traceId(): string | null {
+    return this.#owner.job.traceId
+  }
+  get context(): unknown {
+    return this.#owner.env.context
+  }
+  get log(): JobLogger {
+    const { env, job } = this.#owner
+    this.#log ??= env.logger.child({
+      job_id: job.id,
+      type: job.type,
+      attempt: job.attempt,
+      worker_id: env.workerId,
+      trace_id: job.traceId,
+    })
+    return this.#log
+  }
+
+  async progress(value: unknown): Promise<void> {
+    this.#requireLease()
+    await this.#owner.env.progress(this.#owner.job, value)
+  }
+
+  async enqueue(
+    job: JobContract<never, never, never> | JobContract | string,
+    input: unknown,
+    options: EnqueueOptions = {},
+  ): Promise<{ readonly id: JobId; readonly deduplicated: boolean }> {
+    this.#requireLease()
+    return await this.#owner.env.enqueue(job as JobContract | string, input, options)
+  }
+
+  #requireLease(): void {
+    if (this.#owner.isOver) throw leaseLost(this.#owner.job, 'this attempt is over')
+  }
+}
+
+export function leaseEpochOf(job: ClaimedJob): number {
+  return Number(job.token.slice(0, job.token.indexOf(':')))
+}
+
+export function leaseLost(job: ClaimedJob, why: string): HoldfastError {
+  return new HoldfastError('LEASE_LOST', `the lease of ${job.id} is gone: ${why}`, {
+    details: { jobId: job.id, attempt: job.attempt },
+  })
+}

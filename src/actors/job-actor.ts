@@ -1,0 +1,331 @@
+/**
+ * One lease: runs the handler once, inline or in a thread, and turns whatever happens into one settlement.
+ * States: `running` (the handler was called), `aborting` (its signal fired, the grace is running), `over` (the settlement
+ * is decided; what the handler still does changes nothing). It never throws and calls `onOver` exactly once.
+ */
+import { decodeValue, encodeValue } from '../backends/codec.ts'
+import type { ClaimedJob, Settlement } from '../backends/protocol/index.ts'
+import type { TimerHandle } from '../clock.ts'
+import { parseDuration } from '../config.ts'
+import type { Handler, InlineHandler, ThreadHandler } from '../contract.ts'
+import { type ErrorCode, HoldfastError } from '../errors.ts'
+import { toFailure } from '../failure.ts'
+import type { Failure, Payload } from '../job.ts'
+import { type AttemptEnvironment, expectedAttempts, settleFailure } from './attempt.ts'
+import { type AttemptOwner, HandlerContext, leaseEpochOf } from './handler-context.ts'
+import { createLifecycle, type Lifecycle } from './lifecycle.ts'
+import type { ThreadRun } from './pool-actor.ts'
+
+/** Called once, with what the store is to be told; null when the lease is lost and nothing may be. */
+export type OverListener = (actor: JobActor, settlement: Settlement | null) => void
+
+const readDelay = (value: unknown): number | undefined => {
+  try {
+    return parseDuration(value, 'delay')
+  } catch {
+    return undefined
+  }
+}
+
+const failureOf = (thrown: unknown): Failure => toFailure(thrown, readDelay)
+
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+
+export class JobActor implements AttemptOwner {
+  readonly job: ClaimedJob
+  readonly env: AttemptEnvironment
+  readonly startedAt: number
+  readonly lifecycle: Lifecycle
+  isOver = false
+  private readonly onOver: OverListener
+  private abortReason: HoldfastError | null = null
+  private controller: AbortController | null = null
+  private timer: TimerHandle = null
+  private thread: ThreadRun | null = null
+
+  constructor(job: ClaimedJob, env: AttemptEnvironment, onOver: OverListener) {
+    this.job = job
+    this.env = env
+    this.onOver = onOver
+    this.startedAt = env.clock.monotonic()
+    this.lifecycle = createLifecycle(job.id, 'queued', env.inspect)
+    this.lifecycle.send('claim')
+  }
+
+  start(): void {
+    const handler = this.env.handlers.get(this.job.type)
+    if (handler === undefined) {
+      this.fail({
+        code: 'UNKNOWN_JOB_TYPE',
+        message: `no handler for the job type '${this.job.type}' in ${this.env.workerId}`,
+      })
+      return
+    }
+    this.armTimeout()
+    if (this.isOver) return
+    let input: unknown
+    try {
+      input = decodeValue(this.job.payload)
+    } catch (error) {
+      this.fail({ ...failureOf(error), code: 'BAD_PAYLOAD' })
+      return
+    }
+    if (handler.contract.input === null) this.run(handler, input)
+    else this.validate(handler, input)
+  }
+
+  signal(): AbortSignal {
+    if (this.controller === null) {
+      this.controller = new AbortController()
+      if (this.abortReason !== null) this.controller.abort(this.abortReason)
+    }
+    return this.controller.signal
+  }
+
+  /** Fires the signal; what does not end within the grace is given up (inline) or terminated (thread). */
+  abort(reason: HoldfastError): void {
+    if (this.isOver || (this.abortReason !== null && reason.code !== 'LEASE_LOST')) return
+    this.abortReason = reason
+    this.controller?.abort(reason)
+    this.thread?.abort({ code: reason.code, message: reason.message })
+    this.env.timers.clear(this.timer)
+    this.timer = this.env.timers.set(() => this.graceIsOver(reason), this.env.killGraceMs)
+  }
+
+  private graceIsOver(reason: HoldfastError): void {
+    if (this.isOver) return
+    if (this.thread !== null) {
+      this.thread.kill()
+      return
+    }
+    this.env.logger.warn(
+      { job_id: this.job.id, reason: reason.code },
+      'a handler ignored its signal; its slot is used again',
+    )
+    this.failed(reason)
+  }
+
+  private armTimeout(): void {
+    const { timeoutMs, deadlineInMs } = this.job
+    if (timeoutMs === null && deadlineInMs === null) return
+    const isDeadline = timeoutMs === null || (deadlineInMs !== null && deadlineInMs < timeoutMs)
+    const waitMs = Math.max(0, (isDeadline ? deadlineInMs : timeoutMs) ?? 0)
+    const reason = isDeadline
+      ? new HoldfastError('DEADLINE_EXCEEDED', 'the deadline of the job passed while it ran', {
+          details: { jobId: this.job.id },
+        })
+      : new HoldfastError('TIMEOUT', `the attempt ran longer than its timeout of ${waitMs} ms`, {
+          details: { jobId: this.job.id, timeoutMs: waitMs },
+        })
+    if (waitMs === 0) {
+      this.abortReason = reason
+      this.failed(reason)
+    } else this.timer = this.env.timers.set(() => this.abort(reason), waitMs)
+  }
+
+  private validate(handler: Handler<unknown>, input: unknown): void {
+    Promise.resolve(handler.contract.input?.['~standard'].validate(input)).then(
+      (result) => {
+        if (this.isOver) return
+        if (result === undefined || result.issues === undefined) this.run(handler, result?.value)
+        else
+          this.fail({
+            code: 'BAD_PAYLOAD',
+            message: `the input does not satisfy the schema of '${this.job.type}': ${result.issues[0]?.message ?? ''}`,
+          })
+      },
+      (error: unknown) => this.fail({ ...failureOf(error), code: 'BAD_PAYLOAD' }),
+    )
+  }
+
+  private run(handler: Handler<unknown>, input: unknown): void {
+    if (handler.kind === 'thread') this.runInThread(handler, input)
+    else this.runInline(handler, input)
+  }
+
+  private runInline(handler: InlineHandler<unknown>, input: unknown): void {
+    try {
+      const output = handler.run(input, new HandlerContext(this))
+      if (isThenable(output)) {
+        output.then(
+          (value) => this.succeeded(value),
+          (error: unknown) => this.failed(error),
+        )
+      } else this.succeeded(output)
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+
+  private runInThread(handler: ThreadHandler, input: unknown): void {
+    const { job, env } = this
+    if (env.pool === null) {
+      this.failed(new HoldfastError('INTERNAL', 'a thread handler without a pool'))
+      return
+    }
+    const maxAttempts = expectedAttempts(env, job)
+    this.thread = env.pool.run(
+      {
+        module: handler.module,
+        maxHeapMb: handler.maxHeapMb,
+        input,
+        job: {
+          jobId: job.id,
+          type: job.type,
+          lane: job.lane,
+          attempt: job.attempt,
+          maxAttempts,
+          isLastAttempt: job.attempt >= maxAttempts,
+          leaseEpoch: leaseEpochOf(job),
+          workerId: env.workerId,
+          deadlineAt: job.deadlineAt,
+          metadata: job.metadata,
+          traceId: job.traceId,
+        },
+      },
+      this.threadServices(),
+    )
+    if (this.abortReason !== null) this.thread.abort({ code: this.abortReason.code, message: this.abortReason.message })
+    void this.thread.outcome.then((outcome) => {
+      if (outcome.kind === 'succeeded') this.succeeded(outcome.output)
+      else this.ended(outcome.failure)
+    })
+  }
+
+  private threadServices() {
+    const context = new HandlerContext(this)
+    return {
+      progress: (value: unknown) => context.progress(value),
+      enqueue: (type: string, input: unknown, options: unknown) => context.enqueue(type, input, options as object),
+      log: (level: string, fields: object, message: string | undefined) => {
+        const { log } = context
+        const write = Object.hasOwn(LOG_LEVELS, level) ? LOG_LEVELS[level as keyof typeof LOG_LEVELS] : 'info'
+        log[write](fields, message)
+      },
+    }
+  }
+
+  private succeeded(output: unknown): void {
+    if (this.isOver) return
+    const code = this.abortReason?.code
+    if (code === 'TIMEOUT' || code === 'DEADLINE_EXCEEDED' || code === 'LEASE_LOST') {
+      this.failed(this.abortReason)
+      return
+    }
+    const schema = this.env.handlers.get(this.job.type)?.contract.output ?? null
+    if (schema === null) {
+      this.complete(output)
+      return
+    }
+    Promise.resolve(schema['~standard'].validate(output)).then(
+      (result) => {
+        if (result.issues === undefined) this.complete(result.value)
+        else
+          this.fail({
+            code: 'BAD_OUTPUT',
+            message: `the output does not satisfy the schema of '${this.job.type}': ${result.issues[0]?.message ?? ''}`,
+          })
+      },
+      (error: unknown) => this.fail({ ...failureOf(error), code: 'BAD_OUTPUT' }),
+    )
+  }
+
+  private complete(output: unknown): void {
+    if (this.isOver) return
+    const { job, env } = this
+    const keepMs = env.retention.completedMs
+    const isKept = keepMs !== 0 && job.keepResultMs !== 0
+    let encoded: Payload | null = null
+    try {
+      if (isKept) encoded = encodeValue(output, 'output', env.payloadBytesMax)
+    } catch (error) {
+      this.fail({ ...failureOf(error), code: 'BAD_OUTPUT' })
+      return
+    }
+    this.end({
+      kind: 'complete',
+      id: job.id,
+      token: job.token,
+      durationMs: this.elapsed(),
+      keepMs,
+      output: encoded,
+      keepOutputMs: job.keepResultMs,
+    })
+  }
+
+  private failed(error: unknown): void {
+    if (!this.isOver) this.ended(failureOf(error))
+  }
+
+  /** An attempt that did not succeed: why it was stopped, if it was, outweighs what the handler threw. */
+  private ended(failure: Failure): void {
+    if (this.isOver) return
+    const { job, env } = this
+    const reason = this.abortReason
+    switch (reason?.code) {
+      case undefined:
+        this.fail(failure)
+        return
+      case 'LEASE_LOST':
+        this.end(null)
+        return
+      case 'SHUTTING_DOWN':
+        this.end({
+          kind: 'release',
+          id: job.id,
+          token: job.token,
+          durationMs: this.elapsed(),
+          keepMs: env.retention.cancelledMs,
+          started: true,
+        })
+        return
+      default:
+        this.fail({
+          code: reason?.code === 'JOB_CANCELLED' ? 'CANCELLED' : (reason?.code ?? 'INTERNAL'),
+          message: reason?.message ?? failure.message,
+        })
+    }
+  }
+
+  private fail(failure: Failure): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.env.timers.clear(this.timer)
+    settleFailure(this.env, this.job, { failure, durationMs: this.elapsed() }).then(
+      (settlement) => this.onOver(this, settlement),
+      (error: unknown) => {
+        this.env.logger.error({ err: error, job_id: this.job.id }, 'the outcome of an attempt could not be decided')
+        this.onOver(this, null)
+      },
+    )
+  }
+
+  private end(settlement: Settlement | null): void {
+    this.isOver = true
+    this.env.timers.clear(this.timer)
+    this.onOver(this, settlement)
+  }
+
+  private elapsed(): number {
+    return this.env.clock.monotonic() - this.startedAt
+  }
+}
+
+const LOG_LEVELS = {
+  trace: 'trace',
+  debug: 'debug',
+  info: 'info',
+  warn: 'warn',
+  error: 'error',
+  fatal: 'fatal',
+} as const
+
+/** The reason a signal fires with. */
+export function abortReason(
+  code: Extract<ErrorCode, 'JOB_CANCELLED' | 'SHUTTING_DOWN' | 'LEASE_LOST'>,
+  message: string,
+  jobId: string,
+): HoldfastError {
+  return new HoldfastError(code, message, { details: { jobId } })
+}

@@ -1,0 +1,156 @@
+/**
+ * Renews every lease that this worker holds, all in one call at a third of their life, until the dispatcher drops them.
+ * A refused renewal tells the attempt that its lease is lost; a renewal that fails is not a loss but an unknown, until 0.8 of
+ * the lease has passed without one that worked. Long gaps between ticks (a blocked loop, a suspended machine) renew first.
+ */
+import type { RenewOutcome } from '../backends/protocol/index.ts'
+import type { Clock, TimerHandle, Timers } from '../clock.ts'
+import type { HoldfastError } from '../errors.ts'
+import type { Logger } from '../telemetry.ts'
+import { Actor } from './actor.ts'
+import type { BackendActor } from './backend-actor.ts'
+import { abortReason, type JobActor } from './job-actor.ts'
+
+/** Renewals a lease gets in its life. */
+const RENEWALS_A_LEASE = 3
+/** Share of the lease after which an unrenewed one is given up locally. */
+const LOCAL_DEADLINE = 0.8
+
+interface Held {
+  readonly actor: JobActor
+  /** Monotonic time before the request that last granted or renewed the lease was sent. */
+  confirmedAt: number
+}
+
+type KeeperMessage =
+  | { readonly type: 'tick' }
+  | {
+      readonly type: 'renewed'
+      readonly asked: readonly Held[]
+      readonly sentAt: number
+      readonly outcomes: readonly RenewOutcome[]
+    }
+  | { readonly type: 'notRenewed'; readonly error: HoldfastError }
+
+export interface LeaseKeeperOptions {
+  readonly backend: BackendActor
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly logger: Logger
+  readonly leaseMs: number
+}
+
+export class LeaseKeeper extends Actor<KeeperMessage> {
+  private readonly options: LeaseKeeperOptions
+  private readonly held = new Map<string, Held>()
+  private timer: TimerHandle = null
+  private isRenewing = false
+
+  constructor(options: LeaseKeeperOptions) {
+    super('lease-keeper')
+    this.options = options
+  }
+
+  /** `claimedAt`: monotonic time before the claim was sent. */
+  hold(actor: JobActor, claimedAt: number): void {
+    this.held.set(actor.job.token, { actor, confirmedAt: claimedAt })
+  }
+
+  drop(actor: JobActor): void {
+    this.held.delete(actor.job.token)
+  }
+
+  /** How many leases are held. */
+  get size(): number {
+    return this.held.size
+  }
+
+  protected override onStart(): void {
+    this.arm()
+  }
+
+  protected override onStop(): void {
+    this.options.timers.clear(this.timer)
+  }
+
+  protected override onRestart(): void {
+    this.isRenewing = false
+    this.options.timers.clear(this.timer)
+    this.arm()
+  }
+
+  private arm(): void {
+    this.timer = this.options.timers.set(
+      () => this.tell({ type: 'tick' }),
+      this.options.leaseMs / RENEWALS_A_LEASE,
+      true,
+    )
+  }
+
+  protected override receive(message: KeeperMessage): void {
+    switch (message.type) {
+      case 'tick':
+        this.arm()
+        this.renew()
+        return
+      case 'renewed':
+        this.isRenewing = false
+        message.asked.forEach((held, index) => {
+          this.apply(held, message.outcomes[index] ?? 'gone', message.sentAt)
+        })
+        return
+      case 'notRenewed':
+        this.isRenewing = false
+        this.options.logger.warn({ code: message.error.code, leases: this.held.size }, 'leases could not be renewed')
+        this.giveUpOverdue()
+        return
+      default:
+        message satisfies never
+    }
+  }
+
+  private renew(): void {
+    if (this.isRenewing) {
+      this.giveUpOverdue()
+      return
+    }
+    if (this.held.size === 0) return
+    const asked = [...this.held.values()]
+    const leases = asked.map(({ actor }) => ({ id: actor.job.id, token: actor.job.token }))
+    const sentAt = this.options.clock.monotonic()
+    this.isRenewing = true
+    this.options.backend.ask('lease.renew', { leases, leaseMs: this.options.leaseMs }).then(
+      ({ outcomes }) => this.tell({ type: 'renewed', asked, sentAt, outcomes }),
+      (error: HoldfastError) => this.tell({ type: 'notRenewed', error }),
+    )
+  }
+
+  private apply(held: Held, outcome: RenewOutcome, sentAt: number): void {
+    const { actor } = held
+    if (!this.held.has(actor.job.token)) return
+    switch (outcome) {
+      case 'renewed':
+        held.confirmedAt = sentAt
+        return
+      case 'cancelRequested':
+        held.confirmedAt = sentAt
+        actor.abort(abortReason('JOB_CANCELLED', 'cancellation of the job was requested', actor.job.id))
+        return
+      case 'leaseLost':
+      case 'gone':
+        this.held.delete(actor.job.token)
+        actor.abort(abortReason('LEASE_LOST', 'another worker or an operator has taken the job', actor.job.id))
+        return
+      default:
+        outcome satisfies never
+    }
+  }
+
+  private giveUpOverdue(): void {
+    const limit = this.options.clock.monotonic() - LOCAL_DEADLINE * this.options.leaseMs
+    for (const { actor, confirmedAt } of this.held.values()) {
+      if (confirmedAt <= limit)
+        actor.abort(abortReason('LEASE_LOST', 'the lease could not be renewed in time', actor.job.id))
+    }
+  }
+}

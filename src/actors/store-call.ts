@@ -1,0 +1,95 @@
+/**
+ * One call to a store as the engine makes it: with its own deadline, repeated with full jitter while the store is away, and
+ * only in ways that are safe. A call whose outcome is not known is sent again with the same ids and tokens, never as a new one.
+ */
+import type { Backend, FailedCallOutcome } from '../backends/backend.ts'
+import type { MessageType, Reply, Request } from '../backends/protocol/index.ts'
+import { type Clock, delay, type Timers, withDeadline } from '../clock.ts'
+import { HoldfastError, isHoldfastError } from '../errors.ts'
+import type { Random } from '../random.ts'
+
+const BACKOFF_BASE_MS = 20
+const BACKOFF_CAP_MS = 2_000
+
+export interface StoreCallOptions {
+  readonly backend: Backend
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  /** How long one try may take. */
+  readonly callDeadlineMs: number
+}
+
+/** What the caller's side knows of the store, for `health()`. */
+export interface StoreContact {
+  readonly lastOkAt: number | null
+  readonly failuresInARow: number
+  readonly lastError: HoldfastError | null
+}
+
+export class StoreCaller {
+  private readonly options: StoreCallOptions
+  private readonly contacts = new Map<MessageType, StoreContact>()
+  private isClosed = false
+
+  constructor(options: StoreCallOptions) {
+    this.options = options
+  }
+
+  contact(type: MessageType): StoreContact {
+    return this.contacts.get(type) ?? { lastOkAt: null, failuresInARow: 0, lastError: null }
+  }
+
+  /** From now on every call, also one that waits to be repeated, fails with CLOSED. */
+  close(): void {
+    this.isClosed = true
+  }
+
+  /** Repeats until `budgetMs` is used up. `resend` makes the request that may follow one with an unknown outcome. */
+  async call<T extends MessageType>(
+    type: T,
+    request: Request<T>,
+    budgetMs: number,
+    resend: (request: Request<T>) => Request<T> = (same) => same,
+  ): Promise<Reply<T>> {
+    const { clock, timers, random } = this.options
+    const startedAt = clock.monotonic()
+    let current = request
+    for (let failures = 0; ; failures += 1) {
+      if (this.isClosed) throw new HoldfastError('CLOSED', 'the client was closed')
+      try {
+        const reply = await this.once(type, current, Math.min(this.options.callDeadlineMs, budgetMs))
+        this.contacts.set(type, { lastOkAt: clock.now(), failuresInARow: 0, lastError: null })
+        return reply
+      } catch (thrown) {
+        const error = toStoreError(thrown)
+        this.contacts.set(type, { ...this.contact(type), failuresInARow: failures + 1, lastError: error })
+        const waitMs = random.next() * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** Math.min(failures, 10))
+        const isOver = clock.monotonic() - startedAt + waitMs >= budgetMs
+        if (!error.retryable || isOver) throw error
+        if (callOutcome(error) !== 'notDone') current = resend(current)
+        await delay(waitMs, timers)
+      }
+    }
+  }
+
+  private once<T extends MessageType>(type: T, request: Request<T>, deadlineMs: number): Promise<Reply<T>> {
+    const { backend, timers } = this.options
+    return withDeadline(backend.call(type, request), deadlineMs, timers, () => {
+      return new HoldfastError('STORE_TIMEOUT', `${backend.name}: ${type} was not answered within ${deadlineMs} ms`, {
+        details: { outcome: 'unknown' satisfies FailedCallOutcome, message: type },
+      })
+    })
+  }
+}
+
+/** What an error of a call says about its effect; unknown unless the store said more. */
+export function callOutcome(error: HoldfastError): FailedCallOutcome {
+  const { outcome } = error.details
+  return outcome === 'notDone' || outcome === 'refused' ? outcome : 'unknown'
+}
+
+function toStoreError(thrown: unknown): HoldfastError {
+  if (isHoldfastError(thrown)) return thrown
+  return new HoldfastError('INTERNAL', 'the store failed in a way it should have explained', { cause: thrown })
+}

@@ -1,0 +1,59 @@
+/** From a URL to a backend. A store's own code, and its driver, is loaded only when its URL is opened. */
+import { HoldfastError } from '../errors.ts'
+import type { Backend, BackendOptions } from './backend.ts'
+import { MemoryBackend } from './memory/backend.ts'
+
+export type StoreLocation =
+  | { readonly kind: 'memory'; readonly name: string }
+  | { readonly kind: 'sqlite'; readonly path: string; readonly mode: SqliteMode }
+
+/** `rwc` creates a missing file, `rw` does not, `ro` only reads. */
+export type SqliteMode = 'rwc' | 'rw' | 'ro'
+
+const SCHEMES = 'memory:, sqlite:PATH, sqlite::memory:'
+
+function refuse(problem: string): HoldfastError {
+  return new HoldfastError('INVALID_URL', `url: ${problem}; known are ${SCHEMES}`, { details: { field: 'url' } })
+}
+
+/** Reads a store URL. Throws INVALID_URL; the URL itself is never repeated in the message, since it may hold a password. */
+export function parseStoreUrl(url: unknown): StoreLocation {
+  if (typeof url !== 'string' || url === '') throw refuse('expected the URL of a store')
+  if (url === 'memory' || url === 'in-memory') return { kind: 'memory', name: '' }
+  const scheme = /^([a-z+]+):/i.exec(url)?.[1]?.toLowerCase()
+  if (scheme === undefined) throw refuse('no scheme')
+  const rest = url.slice(scheme.length + 1)
+  if (scheme === 'memory') return { kind: 'memory', name: rest.replace(/^\/\//, '') }
+  if (scheme === 'sqlite') return parseSqlite(rest)
+  throw refuse(`unknown scheme '${scheme}:'`)
+}
+
+function parseSqlite(rest: string): StoreLocation {
+  const [location = '', query = ''] = splitOnce(rest, '?')
+  const path = location.replace(/^\/\//, '')
+  const parameters = new URLSearchParams(query)
+  const mode = parameters.get('mode') ?? 'rwc'
+  for (const name of parameters.keys()) if (name !== 'mode') throw refuse(`unknown parameter '${name}'`)
+  if (mode !== 'rwc' && mode !== 'rw' && mode !== 'ro') throw refuse("mode must be one of 'rwc', 'rw', 'ro'")
+  if (path === '') throw refuse('sqlite: needs a path, or sqlite::memory:')
+  if (path.includes('\0')) throw refuse('the path has a NUL character')
+  return { kind: 'sqlite', path, mode }
+}
+
+function splitOnce(text: string, separator: string): readonly string[] {
+  const at = text.indexOf(separator)
+  return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** Opens the store that the URL names. */
+export async function openBackend(url: unknown, options: BackendOptions): Promise<Backend> {
+  const location = parseStoreUrl(url)
+  switch (location.kind) {
+    case 'memory':
+      return new MemoryBackend(location.name, options)
+    case 'sqlite':
+      throw refuse('sqlite is not in this build')
+    default:
+      return location satisfies never
+  }
+}

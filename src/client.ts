@@ -1,0 +1,276 @@
+/**
+ * `connect`: opens a store and puts the client together from its parts. A client that makes no worker runs no handler and
+ * holds no lease; closing it stops the workers it made.
+ */
+import type { Retention } from './actors/attempt.ts'
+import { BackendActor } from './actors/backend-actor.ts'
+import type { Inspect } from './actors/lifecycle.ts'
+import type { Backend } from './backends/backend.ts'
+import { type Capabilities, requireCapabilities } from './backends/capabilities.ts'
+import { encodeValue } from './backends/codec.ts'
+import { openBackend } from './backends/open.ts'
+import type { ClaimedJob, LaneStats } from './backends/protocol/index.ts'
+import { type Clock, systemClock, systemTimers, type Timers } from './clock.ts'
+import { DEFAULTS, type Duration, LIMITS, parseDuration, parseInteger, parseName, refuseUnknown } from './config.ts'
+import type { AppContext, EnqueueOptions, JobContract } from './contract.ts'
+import { HoldfastError, invalidArgument } from './errors.ts'
+import type { Explanation } from './explain.ts'
+import type { AttemptRecord, JobDetail, JobId } from './job.ts'
+import { EndListeners, type JobHandle } from './job-handle.ts'
+import {
+  type EnqueueRequest,
+  JobOperations,
+  type JobPage,
+  type ListOptions,
+  type ReplayOptions,
+} from './job-operations.ts'
+import { createUlidFactory, type Random, systemRandom } from './random.ts'
+import { type Engine, Runtime } from './runtime.ts'
+import { type Health, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
+import { createLogger, type Logger } from './telemetry.ts'
+import { toSettings, Worker, type WorkerOptions } from './worker.ts'
+
+/** Options of `connect`. */
+export interface ConnectOptions {
+  /** Keeps the jobs of several applications apart in one store. Default `default`. */
+  readonly namespace?: string
+  /** A pino logger. Default: warnings to standard error, or the level in `HOLDFAST_LOG`. */
+  readonly logger?: Logger
+  /** Receives the inspection events of a real XState actor per job in flight, as the Stately inspector takes them. */
+  readonly inspect?: Inspect
+  /** Largest encoded input or output. Default 1 MiB. */
+  readonly payloadBytesMax?: number
+  /** How long ended jobs are kept; `forever`, or 0 for not at all. Defaults: 7 days, 7 days, `forever`. */
+  readonly keepCompleted?: Duration | 'forever'
+  readonly keepCancelled?: Duration | 'forever'
+  readonly keepDead?: Duration | 'forever'
+  /** How long a call may take, repetitions included, before it fails. Default 10 s. */
+  readonly callDeadline?: Duration
+}
+
+type Contract<Input, Output> = JobContract<Input, never, Output> | JobContract<Input, unknown, Output>
+
+/** A client; see each method. All rejections are HoldfastErrors. */
+export interface Holdfast {
+  readonly namespace: string
+  readonly capabilities: Capabilities
+  /** Throws CAPABILITY_MISSING naming everything in `wanted` that this store does not offer. */
+  require(wanted: Partial<Capabilities>): void
+  /** Validates and stores a job. Rejects with VALIDATION_FAILED, INVALID_*, PAYLOAD_TOO_LARGE before anything is written. */
+  enqueue<Input, Output>(
+    job: Contract<Input, Output>,
+    input: Input,
+    options?: EnqueueOptions,
+  ): Promise<JobHandle<Output>>
+  enqueue(type: string, input: unknown, options?: EnqueueOptions): Promise<JobHandle>
+  /** Checks all entries first, then writes them in as few steps as the store allows. */
+  enqueueMany(requests: readonly EnqueueRequest[]): Promise<JobHandle[]>
+  /** Enqueues inside the caller's own transaction. Rejects with UNSUPPORTED unless `capabilities.transactionalEnqueue`. */
+  enqueueTx(
+    transaction: unknown,
+    job: JobContract | string,
+    input: unknown,
+    options?: EnqueueOptions,
+  ): Promise<JobHandle>
+  get(id: JobId): Promise<JobDetail | null>
+  list(options?: ListOptions): Promise<JobPage>
+  attempts(id: JobId): Promise<readonly AttemptRecord[]>
+  explain(id: JobId): Promise<Explanation | null>
+  cancel(id: JobId, options?: { readonly force?: boolean }): Promise<'cancelled' | 'requested' | 'already_terminal'>
+  replay(id: JobId, options?: ReplayOptions): Promise<JobHandle>
+  retryNow(id: JobId): Promise<void>
+  pause(lane: string): Promise<void>
+  resume(lane: string): Promise<void>
+  stats(lane?: string): Promise<Stats>
+  lanes(): Promise<readonly LaneStats[]>
+  health(): Promise<Health>
+  maintain(): Promise<Maintained>
+  /** Starts a worker; resolves when it is ready to take jobs. */
+  worker<Context = AppContext>(options: WorkerOptions<Context>): Promise<Worker>
+  /** Runs what can run now until nothing can; returns how many jobs were taken. Delayed and retrying jobs stay. */
+  runUntilEmpty<Context = AppContext>(options: WorkerOptions<Context>): Promise<number>
+  /** Stops the workers of this client and closes the store. */
+  close(): Promise<void>
+}
+
+const OPTIONS = new Set([
+  'namespace',
+  'logger',
+  'inspect',
+  'payloadBytesMax',
+  'keepCompleted',
+  'keepCancelled',
+  'keepDead',
+  'callDeadline',
+])
+
+/**
+ * Opens the store that `url` names: `memory:`, `sqlite:PATH`, `sqlite::memory:`. Rejects with INVALID_URL,
+ * STORE_UNAVAILABLE, STORE_READONLY, STORE_CORRUPT or DEPENDENCY_MISSING.
+ */
+export async function connect(url: string, options: ConnectOptions = {}): Promise<Holdfast> {
+  const parsed = parseOptions(options)
+  const platform = { clock: systemClock, timers: systemTimers, random: systemRandom }
+  const backend = await openBackend(url, { namespace: parsed.namespace, ...platform })
+  return connectWith({ ...platform, backend, options })
+}
+
+export interface Platform {
+  readonly backend: Backend
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly options?: ConnectOptions
+}
+
+/** A client on a given store, clock, timers and random source: how whole systems are run in virtual time. */
+export function connectWith(platform: Platform): Holdfast {
+  const { clock, timers, random } = platform
+  const options = parseOptions(platform.options ?? {})
+  const { retention, payloadBytesMax } = options
+  const backend = new BackendActor({ ...platform, callDeadlineMs: options.callDeadlineMs })
+  const ended = new EndListeners()
+  const runtimes = new Set<Runtime>()
+  const onEnded = (id: JobId): void => ended.notify(id)
+  const jobs = new JobOperations({
+    backend,
+    clock,
+    timers,
+    ended,
+    retention,
+    definition: { ulid: createUlidFactory(clock, random), payloadBytesMax },
+    cancelRunning: (id) => {
+      for (const runtime of runtimes) runtime.cancel(id)
+    },
+  })
+  const store = new StoreOperations({ backend, clock, retention, workerCount: () => runtimes.size, onEnded })
+  const engine: Engine = {
+    backend,
+    clock,
+    timers,
+    random,
+    logger: options.logger,
+    retention,
+    payloadBytesMax,
+    inspect: options.inspect,
+    enqueue: (job, input, enqueueOptions) => jobs.enqueue(job, input, enqueueOptions),
+    progress: (job, value) => storeProgress(backend, job, encodeValue(value, 'progress', payloadBytesMax)),
+    onEnded,
+  }
+  return assemble({ namespace: options.namespace, backend, jobs, store, engine, runtimes })
+}
+
+interface Parts {
+  readonly namespace: string
+  readonly backend: BackendActor
+  readonly jobs: JobOperations
+  readonly store: StoreOperations
+  readonly engine: Engine
+  readonly runtimes: Set<Runtime>
+}
+
+function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts): Holdfast {
+  const { capabilities } = backend.backend
+  const startWorker = async (options: WorkerOptions<never>): Promise<{ worker: Worker; runtime: Runtime }> => {
+    const settings = toSettings(options, engine.random)
+    const runtime = new Runtime(engine, settings)
+    runtimes.add(runtime)
+    try {
+      await runtime.start()
+    } catch (error) {
+      runtimes.delete(runtime)
+      throw error
+    }
+    return { runtime, worker: new Worker(runtime, settings, () => runtimes.delete(runtime)) }
+  }
+  return Object.freeze({
+    namespace,
+    capabilities,
+    require: (wanted: Partial<Capabilities>) => requireCapabilities(capabilities, wanted),
+    enqueue: (job: JobContract | string, input: unknown, options?: EnqueueOptions) => jobs.enqueue(job, input, options),
+    enqueueMany: (requests: readonly EnqueueRequest[]) => jobs.enqueueMany(requests),
+    enqueueTx: () => Promise.reject(unsupported('transactionalEnqueue')),
+    get: (id: JobId) => jobs.get(id),
+    list: (options?: ListOptions) => jobs.list(options),
+    attempts: (id: JobId) => jobs.attempts(id),
+    explain: (id: JobId) => jobs.explain(id),
+    cancel: (id: JobId, options?: { readonly force?: boolean }) => jobs.cancel(id, options),
+    replay: (id: JobId, options?: ReplayOptions) => jobs.replay(id, options),
+    retryNow: (id: JobId) => jobs.retryNow(id),
+    pause: (lane: string) => store.pause(lane),
+    resume: (lane: string) => store.resume(lane),
+    stats: (lane?: string) => store.stats(lane),
+    lanes: () => store.lanes(),
+    health: () => store.health(),
+    maintain: () => store.maintain(),
+    worker: async (options: WorkerOptions<never>) => (await startWorker(options)).worker,
+    runUntilEmpty: async (options: WorkerOptions<never>) => {
+      const { runtime, worker } = await startWorker(options)
+      await runtime.whenIdle()
+      await worker.stop()
+      return runtime.claimedCount
+    },
+    close: async () => {
+      await Promise.all([...runtimes].map((runtime) => runtime.stop()))
+      runtimes.clear()
+      await backend.close()
+    },
+  }) as Holdfast
+}
+
+function unsupported(capability: keyof Capabilities): HoldfastError {
+  return new HoldfastError('UNSUPPORTED', `this store does not offer ${capability}`, { details: { capability } })
+}
+
+async function storeProgress(
+  backend: BackendActor,
+  job: ClaimedJob,
+  progress: ReturnType<typeof encodeValue>,
+): Promise<void> {
+  const { verdicts } = await backend.ask('job.progress', { updates: [{ id: job.id, token: job.token, progress }] })
+  if (verdicts[0] === 'applied') return
+  throw new HoldfastError('LEASE_LOST', `the lease of ${job.id} is gone; its progress was not stored`, {
+    details: { jobId: job.id },
+  })
+}
+
+interface ParsedOptions {
+  readonly namespace: string
+  readonly logger: Logger
+  readonly inspect: Inspect | null
+  readonly payloadBytesMax: number
+  readonly retention: Retention
+  readonly callDeadlineMs: number
+}
+
+const PAYLOAD_BYTES_LIMIT = 256 * 1024 * 1024
+
+function parseOptions(options: ConnectOptions): ParsedOptions {
+  if (typeof options !== 'object' || options === null) throw invalidArgument('options', 'expected an object')
+  refuseUnknown(options, OPTIONS, 'options')
+  if (options.inspect !== undefined && typeof options.inspect !== 'function')
+    throw invalidArgument('inspect', 'expected a function')
+  return {
+    namespace: options.namespace === undefined ? DEFAULTS.namespace : parseName(options.namespace, 'namespace'),
+    logger: options.logger ?? createLogger(),
+    inspect: options.inspect ?? null,
+    payloadBytesMax:
+      options.payloadBytesMax === undefined
+        ? LIMITS.payloadBytes
+        : parseInteger(options.payloadBytesMax, 'payloadBytesMax', 1, PAYLOAD_BYTES_LIMIT),
+    retention: {
+      completedMs: parseKeep(options.keepCompleted, 'keepCompleted', DEFAULTS.keepCompletedMs),
+      cancelledMs: parseKeep(options.keepCancelled, 'keepCancelled', DEFAULTS.keepCancelledMs),
+      deadMs: parseKeep(options.keepDead, 'keepDead', null),
+    },
+    callDeadlineMs:
+      options.callDeadline === undefined
+        ? DEFAULTS.callDeadlineMs
+        : Math.max(1, parseDuration(options.callDeadline, 'callDeadline')),
+  }
+}
+
+function parseKeep(value: Duration | 'forever' | undefined, field: string, fallback: number | null): number | null {
+  if (value === undefined) return fallback
+  return value === 'forever' ? null : parseDuration(value, field)
+}

@@ -1,0 +1,182 @@
+/**
+ * From what a caller writes to a `JobDefinition`: validates input against the contract's schema, checks every option, encodes
+ * values. Everything wrong is one typed error before anything is sent to a store.
+ */
+import { encodeValue } from './backends/codec.ts'
+import {
+  DEFAULTS,
+  LIMITS,
+  parseDuration,
+  parseInstant,
+  parseInteger,
+  parseJobType,
+  parseName,
+  parseText,
+  refuseUnknown,
+} from './config.ts'
+import { type EnqueueOptions, type JobContract, parseRetryPolicy } from './contract.ts'
+import { HoldfastError, invalidArgument } from './errors.ts'
+import type { JobDefinition, RetryPolicy } from './job.ts'
+
+export interface DefinitionContext {
+  readonly ulid: () => string
+  readonly payloadBytesMax: number
+}
+
+const OPTIONS = new Set([
+  'queue',
+  'priority',
+  'delay',
+  'runAt',
+  'deadline',
+  'timeout',
+  'retry',
+  'maxAttempts',
+  'maxCrashes',
+  'idempotencyKey',
+  'metadata',
+  'traceId',
+  'keepResult',
+])
+
+/** The part of a contract that an enqueue needs; a bare type name stands for one without options. */
+export type EnqueueTarget = Pick<
+  JobContract,
+  'type' | 'queue' | 'retry' | 'timeoutMs' | 'maxCrashes' | 'keepResultMs' | 'input'
+>
+
+export function toTarget(job: JobContract | string): EnqueueTarget {
+  if (typeof job !== 'string') {
+    if (typeof job?.type === 'string') return job
+    throw invalidArgument('job', 'expected a contract made by defineJob, or the name of a job type')
+  }
+  return {
+    type: parseJobType(job),
+    queue: DEFAULTS.lane,
+    retry: null,
+    timeoutMs: null,
+    maxCrashes: DEFAULTS.maxCrashes,
+    keepResultMs: null,
+    input: null,
+  }
+}
+
+/** Checks `input` against the schema; the original is what is stored, since the handler's side parses it again. */
+export async function validateInput(target: Pick<JobContract, 'type' | 'input'>, input: unknown): Promise<unknown> {
+  if (target.input === null) return input
+  const result = await target.input['~standard'].validate(input)
+  if (result.issues === undefined) return result.value
+  const issues = result.issues.slice(0, 10).map((issue) => ({ path: pathOf(issue.path), message: issue.message }))
+  const first = issues[0]
+  throw new HoldfastError(
+    'VALIDATION_FAILED',
+    `input of '${target.type}' is not valid: ${first === undefined ? 'the schema refused it' : `${first.path}: ${first.message}`}`,
+    { details: { field: 'input', issues } },
+  )
+}
+
+function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {
+  const keys = (path ?? []).map((part) => String(typeof part === 'object' ? part.key : part))
+  return ['input', ...keys].join('.')
+}
+
+/** Builds the definition. The input must have passed `validateInput`. */
+export function toDefinition(
+  target: EnqueueTarget,
+  input: unknown,
+  options: EnqueueOptions,
+  context: DefinitionContext,
+): JobDefinition {
+  if (typeof options !== 'object' || options === null) throw invalidArgument('options', 'expected an object')
+  refuseUnknown(options, OPTIONS, 'options')
+  const lane = parseName(options.queue ?? target.queue, 'queue')
+  const metadata = parseMetadata(options.metadata)
+  return {
+    id: `${lane}/${context.ulid()}`,
+    type: target.type,
+    lane,
+    payload: encodeValue(input, 'input', context.payloadBytesMax),
+    priority:
+      options.priority === undefined
+        ? 0
+        : parseInteger(options.priority, 'priority', -LIMITS.priority - 1, LIMITS.priority),
+    ...parseTimes(target, options),
+    ...parseBudget(target, options),
+    idempotencyKey:
+      options.idempotencyKey === undefined || options.idempotencyKey === null
+        ? null
+        : parseText(options.idempotencyKey, 'idempotencyKey', LIMITS.idempotencyKeyChars),
+    metadata,
+    traceId:
+      options.traceId === undefined
+        ? findTraceId(metadata, input)
+        : parseText(options.traceId, 'traceId', LIMITS.nameChars),
+    replayOf: null,
+  }
+}
+
+function parseTimes(target: EnqueueTarget, options: EnqueueOptions) {
+  if (options.delay !== undefined && options.runAt !== undefined) {
+    throw invalidArgument('delay', 'give either delay or runAt, not both')
+  }
+  return {
+    runAt: options.runAt === undefined ? null : parseInstant(options.runAt, 'runAt'),
+    delayMs: options.delay === undefined ? 0 : parseDuration(options.delay, 'delay'),
+    deadlineAt: options.deadline === undefined ? null : parseInstant(options.deadline, 'deadline'),
+    timeoutMs: options.timeout === undefined ? target.timeoutMs : parseDuration(options.timeout, 'timeout'),
+    keepResultMs:
+      options.keepResult === undefined ? target.keepResultMs : parseDuration(options.keepResult, 'keepResult'),
+  }
+}
+
+function parseBudget(target: EnqueueTarget, options: EnqueueOptions) {
+  const retry = options.retry === undefined ? null : parseJobRetry(options.retry)
+  const explicit =
+    options.maxAttempts === undefined ? null : parseInteger(options.maxAttempts, 'maxAttempts', 1, LIMITS.attempts)
+  const fromContract = typeof target.retry === 'object' ? target.retry?.attempts : undefined
+  return {
+    maxAttempts: explicit ?? retry?.attempts ?? fromContract ?? DEFAULTS.attempts,
+    maxAttemptsFixed: explicit !== null || retry !== null,
+    retry,
+    maxCrashes:
+      options.maxCrashes === undefined
+        ? target.maxCrashes
+        : parseInteger(options.maxCrashes, 'maxCrashes', 1, LIMITS.attempts),
+  }
+}
+
+function parseJobRetry(value: unknown): RetryPolicy {
+  if (typeof value === 'function') {
+    throw invalidArgument('retry', 'a function cannot be stored with a job; give it to the contract or the worker')
+  }
+  return parseRetryPolicy(value, 'retry')
+}
+
+function parseMetadata(value: unknown): Readonly<Record<string, unknown>> | null {
+  if (value === undefined || value === null) return null
+  if (typeof value !== 'object' || Array.isArray(value)) throw invalidArgument('metadata', 'expected a plain object')
+  const text = encodeValue(value, 'metadata', LIMITS.metadataBytes)
+  if (typeof text !== 'string')
+    throw new HoldfastError('INVALID_PAYLOAD', 'metadata: only JSON values can be kept', {
+      details: { path: 'metadata' },
+    })
+  return Object.freeze(JSON.parse(text) as Record<string, unknown>)
+}
+
+const TRACE_KEYS = ['traceId', 'trace_id'] as const
+
+/** The trace a job belongs to when none is given: looked up in its metadata, its input and its input's metadata. */
+function findTraceId(metadata: Readonly<Record<string, unknown>> | null, input: unknown): string | null {
+  const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+    typeof value === 'object' && value !== null
+  const places = [metadata, input, isRecord(input) ? input.metadata : null]
+  for (const place of places) {
+    if (!isRecord(place)) continue
+    for (const key of TRACE_KEYS) {
+      const value = place[key]
+      if (typeof value === 'string' && value.length > 0 && value.length <= LIMITS.nameChars && value.isWellFormed())
+        return value
+    }
+  }
+  return null
+}

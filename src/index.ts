@@ -1,0 +1,44 @@
+/** The public API of Holdfast. Everything a user needs is exported here by name, and nothing else is public. */
+export type { Retention } from './actors/attempt.ts'
+export type { JobEvent, JobEventType } from './actors/job-machine.ts'
+export { jobMachine } from './actors/job-machine.ts'
+export type { Inspect } from './actors/lifecycle.ts'
+export type { Capabilities } from './backends/capabilities.ts'
+export type { LaneStats } from './backends/protocol/index.ts'
+export type { ConnectOptions, Holdfast } from './client.ts'
+export { connect } from './client.ts'
+export type { Duration, Instant } from './config.ts'
+export type {
+  AppContext,
+  ContractOptions,
+  EnqueueOptions,
+  Handler,
+  InlineHandler,
+  JobContext,
+  JobContract,
+  JobLogger,
+  RetryOption,
+  RetryPolicyContext,
+  ThreadHandler,
+} from './contract.ts'
+export { defineJob, handle, inThread, retry } from './contract.ts'
+export type { ErrorCategory, ErrorCode } from './errors.ts'
+export { ERROR_CODES, HoldfastError, isHoldfastError, PermanentError, RetryAfter } from './errors.ts'
+export type { ExplainEvent, Explanation, NextAction } from './explain.ts'
+export type {
+  AttemptOutcome,
+  AttemptRecord,
+  Failure,
+  JobDetail,
+  JobId,
+  JobRecord,
+  JobState,
+  RetryPolicy,
+} from './job.ts'
+export { JOB_STATES } from './job.ts'
+export type { JobHandle } from './job-handle.ts'
+export type { EnqueueRequest, JobPage, ListOptions, ReplayOptions } from './job-operations.ts'
+export type { WorkerEvents } from './runtime.ts'
+export type { Health, Maintained, Stats } from './store-operations.ts'
+export type { JobEventFields } from './telemetry.ts'
+export type { Worker, WorkerOptions } from './worker.ts'

@@ -1,0 +1,311 @@
+/** What a client does with single jobs: enqueue, read, explain, cancel, replay. Every input is checked before a store is asked. */
+
+import type { Retention } from './actors/attempt.ts'
+import type { BackendActor } from './actors/backend-actor.ts'
+import { decodeValue, encodeValue } from './backends/codec.ts'
+import type { EnqueueResult, StoredJob } from './backends/protocol/index.ts'
+import type { Clock } from './clock.ts'
+import {
+  DEFAULTS,
+  type Instant,
+  LIMITS,
+  parseInstant,
+  parseInteger,
+  parseJobType,
+  parseName,
+  parseText,
+  refuseUnknown,
+  show,
+} from './config.ts'
+import type { EnqueueOptions, JobContract } from './contract.ts'
+import { type DefinitionContext, type EnqueueTarget, toDefinition, toTarget, validateInput } from './enqueue.ts'
+import { HoldfastError, invalidArgument } from './errors.ts'
+import { type Explanation, explainJob } from './explain.ts'
+import {
+  type AttemptRecord,
+  isTerminal,
+  JOB_STATES,
+  type JobDefinition,
+  type JobDetail,
+  type JobId,
+  type JobRecord,
+  type JobState,
+  parseJobState,
+} from './job.ts'
+import { createHandle, type JobHandle, type ResultContext } from './job-handle.ts'
+
+/** One entry of `enqueueMany`. */
+export interface EnqueueRequest<Input = unknown> {
+  readonly job: JobContract<Input, never, unknown> | JobContract<Input, unknown, unknown> | string
+  readonly input: Input
+  readonly options?: EnqueueOptions
+}
+
+export interface ListOptions {
+  readonly lane?: string
+  /** One state or several; `succeeded` and `canceled` are understood. */
+  readonly state?: JobState | readonly JobState[] | 'succeeded' | 'canceled'
+  readonly type?: string
+  /** 1 to 500, default 100. */
+  readonly limit?: number
+  /** From the page before. */
+  readonly cursor?: string | null
+}
+
+export interface JobPage {
+  /** Newest first, without inputs and outputs. */
+  readonly jobs: readonly JobRecord[]
+  /** Give it back for the next page; null: this was the last. */
+  readonly cursor: string | null
+}
+
+export interface ReplayOptions {
+  readonly queue?: string
+  readonly runAt?: Instant
+  /** In place of the source's input. */
+  readonly input?: unknown
+}
+
+export interface JobOperationsContext extends ResultContext {
+  readonly backend: BackendActor
+  readonly clock: Clock
+  readonly retention: Retention
+  readonly definition: DefinitionContext
+  /** Fires the signal of a job that runs in this process. */
+  readonly cancelRunning: (id: JobId) => void
+}
+
+const LIST_OPTIONS = new Set(['lane', 'state', 'type', 'limit', 'cursor'])
+const REPLAY_OPTIONS = new Set(['queue', 'runAt', 'input'])
+const JOB_ID = /^[A-Za-z0-9_.-]{1,128}\/[0-9A-Z]{26}$/
+
+export class JobOperations {
+  readonly #context: JobOperationsContext
+
+  constructor(context: JobOperationsContext) {
+    this.#context = context
+  }
+
+  async enqueue(job: JobContract | string, input: unknown, options: EnqueueOptions = {}): Promise<JobHandle> {
+    const target = toTarget(job)
+    if (target.input !== null) await validateInput(target, input)
+    const definition = toDefinition(target, input, options, this.#context.definition)
+    const { results } = await this.#context.backend.ask('job.enqueue', { jobs: [definition] })
+    return this.#handle(results[0])
+  }
+
+  /** All or none of the entries is checked wrong; batches larger than the store's limit are written in several steps. */
+  async enqueueMany(requests: readonly EnqueueRequest[]): Promise<JobHandle[]> {
+    if (!Array.isArray(requests)) throw invalidArgument('requests', 'expected an array')
+    if (requests.length > LIMITS.enqueueBatch * 100)
+      throw invalidArgument('requests', `at most ${LIMITS.enqueueBatch * 100} entries at once`)
+    const targets = requests.map((request, index) =>
+      inEntry(index, () => toTarget(request?.job as JobContract | string)),
+    )
+    await validateAll(targets, requests)
+    const definitions = requests.map((request, index) =>
+      inEntry(index, () =>
+        toDefinition(targets[index] as EnqueueTarget, request.input, request.options ?? {}, this.#context.definition),
+      ),
+    )
+    const size = this.#context.backend.backend.limits.enqueueJobs
+    const handles: JobHandle[] = []
+    for (let from = 0; from < definitions.length; from += size) {
+      const jobs = definitions.slice(from, from + size)
+      const { results } = await this.#context.backend.ask('job.enqueue', { jobs })
+      handles.push(...jobs.map((_, index) => this.#handle(results[index])))
+    }
+    return handles
+  }
+
+  #handle(result: EnqueueResult | undefined): JobHandle {
+    if (result === undefined) throw new HoldfastError('INTERNAL', 'the store left an enqueue unanswered')
+    return createHandle(result.id, result.outcome === 'deduplicated', this.#context)
+  }
+
+  async get(id: JobId): Promise<JobDetail | null> {
+    const job = await this.#stored(id)
+    return job === null ? null : toDetail(job)
+  }
+
+  async #stored(id: unknown): Promise<StoredJob | null> {
+    if (typeof id !== 'string') throw invalidArgument('id', `expected a job id; got ${show(id)}`)
+    if (!JOB_ID.test(id)) return null
+    return (await this.#context.backend.ask('job.get', { ids: [id] })).jobs[0] ?? null
+  }
+
+  async #existing(id: unknown): Promise<StoredJob> {
+    const job = await this.#stored(id)
+    if (job === null) throw notFound(String(id))
+    return job
+  }
+
+  async list(options: ListOptions = {}): Promise<JobPage> {
+    refuseUnknown(options, LIST_OPTIONS, 'options')
+    const { jobs, cursor } = await this.#context.backend.ask('job.list', {
+      lane: options.lane === undefined ? null : parseName(options.lane, 'lane'),
+      states: options.state === undefined ? null : parseStates(options.state),
+      type: options.type === undefined ? null : parseJobType(options.type),
+      limit:
+        options.limit === undefined ? DEFAULTS.listLimit : parseInteger(options.limit, 'limit', 1, LIMITS.listLimit),
+      cursor: options.cursor === undefined || options.cursor === null ? null : parseCursor(options.cursor),
+    })
+    return { jobs: jobs.map(toRecord), cursor }
+  }
+
+  /** In order; the running one last. Empty for an unknown id. */
+  async attempts(id: JobId): Promise<readonly AttemptRecord[]> {
+    if ((await this.#stored(id)) === null) return []
+    return (await this.#context.backend.ask('job.history', { ids: [id] })).attempts[0] ?? []
+  }
+
+  async explain(id: JobId): Promise<Explanation | null> {
+    const job = await this.#stored(id)
+    if (job === null) return null
+    const { backend } = this.#context
+    const [history, health] = await Promise.all([
+      backend.ask('job.history', { ids: [id] }),
+      backend.ask('store.health', {}),
+    ])
+    return explainJob(toRecord(job), history.attempts[0] ?? [], health.nowMs)
+  }
+
+  /**
+   * Cancels a job that waits; asks the owner of a running one to stop, or with `force` takes it from its owner at once. What the
+   * handler has done already is not undone. Rejects with JOB_NOT_FOUND.
+   */
+  async cancel(
+    id: JobId,
+    options: { readonly force?: boolean } = {},
+  ): Promise<'cancelled' | 'requested' | 'already_terminal'> {
+    await this.#existing(id)
+    const { backend, retention, cancelRunning, ended } = this.#context
+    const { outcomes } = await backend.ask('job.cancel', {
+      ids: [id],
+      force: options.force === true,
+      keepMs: retention.cancelledMs,
+    })
+    const outcome = outcomes[0] ?? 'not_found'
+    if (outcome === 'not_found') throw notFound(id)
+    if (outcome === 'requested' || (outcome === 'cancelled' && options.force === true)) cancelRunning(id)
+    if (outcome === 'cancelled') ended.notify(id)
+    return outcome
+  }
+
+  /** Makes a new job from an ended one, with `replayOf` set, no idempotency key and a fresh budget; the source is left as it is. */
+  async replay(id: JobId, options: ReplayOptions = {}): Promise<JobHandle> {
+    refuseUnknown(options, REPLAY_OPTIONS, 'options')
+    const source = await this.#existing(id)
+    if (!isTerminal(source.state)) {
+      throw new HoldfastError('INVALID_STATE', `the job is ${source.state}; only an ended job can be replayed`, {
+        details: { jobId: id, state: source.state },
+      })
+    }
+    const definition = this.#replayed(source, options)
+    const { results } = await this.#context.backend.ask('job.enqueue', { jobs: [definition] })
+    return this.#handle(results[0])
+  }
+
+  #replayed(source: StoredJob, options: ReplayOptions): JobDefinition {
+    const { definition, clock } = this.#context
+    const lane = options.queue === undefined ? source.lane : parseName(options.queue, 'queue')
+    const isPast = source.deadlineAt !== null && source.deadlineAt <= clock.now()
+    return {
+      id: `${lane}/${definition.ulid()}`,
+      type: source.type,
+      lane,
+      payload: 'input' in options ? encodeValue(options.input, 'input', definition.payloadBytesMax) : source.payload,
+      priority: source.priority,
+      runAt: options.runAt === undefined ? null : parseInstant(options.runAt, 'runAt'),
+      delayMs: 0,
+      // A deadline that has passed would end the new job before it could start.
+      deadlineAt: isPast ? null : source.deadlineAt,
+      timeoutMs: source.timeoutMs,
+      maxAttempts: source.maxAttempts,
+      maxAttemptsFixed: source.maxAttemptsFixed,
+      retry: source.maxAttemptsFixed ? source.retry : null,
+      maxCrashes: source.maxCrashes,
+      idempotencyKey: null,
+      metadata: source.metadata,
+      traceId: source.traceId,
+      keepResultMs: source.keepResultMs,
+      replayOf: source.id,
+    }
+  }
+
+  /** Makes a scheduled or retrying job ready now. Rejects with JOB_NOT_FOUND or INVALID_STATE. */
+  async retryNow(id: JobId): Promise<void> {
+    const job = await this.#existing(id)
+    const { outcomes } = await this.#context.backend.ask('job.promote', { ids: [id] })
+    if (outcomes[0] === 'promoted') return
+    if (outcomes[0] === 'not_found') throw notFound(id)
+    const hint = isTerminal(job.state) ? '; replay makes a new job from an ended one' : ''
+    throw new HoldfastError(
+      'INVALID_STATE',
+      `the job is ${job.state}; only a scheduled or retrying job can be made ready${hint}`,
+      {
+        details: { jobId: id, state: job.state },
+      },
+    )
+  }
+}
+
+function inEntry<T>(index: number, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error
+    throw new HoldfastError(error.code, `requests[${index}]: ${error.message}`, {
+      details: { ...error.details, index },
+      cause: error,
+    })
+  }
+}
+
+async function validateAll(targets: readonly EnqueueTarget[], requests: readonly EnqueueRequest[]): Promise<void> {
+  for (const [index, target] of targets.entries()) {
+    if (target.input === null) continue
+    try {
+      await validateInput(target, requests[index]?.input)
+    } catch (error) {
+      inEntry(index, () => {
+        throw error
+      })
+    }
+  }
+}
+
+const notFound = (id: string): HoldfastError =>
+  new HoldfastError('JOB_NOT_FOUND', `no job has the id ${show(id)}`, { details: { jobId: id } })
+
+function parseStates(value: unknown): readonly JobState[] {
+  return (Array.isArray(value) ? value : [value]).map((each: unknown) => {
+    const state = typeof each === 'string' ? parseJobState(each) : null
+    if (state === null)
+      throw new HoldfastError('INVALID_STATE', `state: expected one of ${JOB_STATES.join(', ')}; got ${show(each)}`, {
+        details: { field: 'state' },
+      })
+    return state
+  })
+}
+
+function parseCursor(value: unknown): string {
+  const text = parseText(value, 'cursor', 64)
+  if (!/^\d{1,16}$/.test(text)) throw invalidArgument('cursor', 'expected the cursor of the page before')
+  return text
+}
+
+function toRecord(job: StoredJob): JobRecord {
+  const { payload: _payload, output: _output, maxAttemptsFixed: _fixed, keepResultMs: _keep, progress, ...record } = job
+  return { ...record, progress: progress === null ? null : decodeValue(progress) }
+}
+
+function toDetail(job: StoredJob): JobDetail {
+  const hasOutput = job.output !== null
+  return {
+    ...toRecord(job),
+    input: decodeValue(job.payload),
+    output: job.output === null ? undefined : decodeValue(job.output),
+    hasOutput,
+  }
+}

@@ -1,0 +1,304 @@
+/**
+ * One worker: the tree of actors that claims, runs and settles jobs, made from options and torn down in order.
+ * `start` resolves only when every part is ready to take jobs.
+ */
+import { EventEmitter } from 'node:events'
+import type { AttemptEnvironment, Retention } from './actors/attempt.ts'
+import type { BackendActor } from './actors/backend-actor.ts'
+import { Dispatcher } from './actors/dispatcher.ts'
+import type { JobActor } from './actors/job-actor.ts'
+import { LeaseKeeper } from './actors/lease-keeper.ts'
+import type { Inspect } from './actors/lifecycle.ts'
+import { Notifier } from './actors/notifier.ts'
+import { PoolActor } from './actors/pool-actor.ts'
+import { type Reaped, Reaper } from './actors/reaper.ts'
+import { Supervisor } from './actors/supervisor.ts'
+import type { Ending } from './actors/turn-queue.ts'
+import type { Settlement, Verdict } from './backends/protocol/index.ts'
+import { type Clock, delay, type Timers } from './clock.ts'
+import { DEFAULTS } from './config.ts'
+import type { EnqueueOptions, Handler, JobContract, RetryOption, ThreadHandler } from './contract.ts'
+import { HoldfastError } from './errors.ts'
+import type { JobId, JobState } from './job.ts'
+import type { Random } from './random.ts'
+import { type JobEventFields, type Logger, logAttempt } from './telemetry.ts'
+
+/** What an event of a worker tells. `error` carries a HoldfastError instead. */
+export interface WorkerEvents {
+  completed: [JobEventFields]
+  /** Every attempt that failed; `retrying` or `dead` follows. */
+  failed: [JobEventFields]
+  retrying: [JobEventFields]
+  dead: [JobEventFields]
+  cancelled: [JobEventFields]
+  /** The lease was lost: the outcome of the handler, if any, was not stored. */
+  lost: [{ readonly jobId: JobId; readonly type: string; readonly attempt: number; readonly workerId: string }]
+  /** The main loop stood still for this long. */
+  blocked: [{ readonly blockedMs: number; readonly workerId: string }]
+  error: [HoldfastError]
+}
+
+export interface WorkerSettings {
+  readonly id: string
+  readonly lanes: readonly string[]
+  readonly concurrency: number
+  readonly leaseMs: number
+  readonly pollMs: number
+  readonly reapMs: number
+  readonly killGraceMs: number
+  readonly handlers: ReadonlyMap<string, Handler<unknown>>
+  readonly context: unknown
+  readonly retry: RetryOption | null
+  readonly queueRetry: ReadonlyMap<string, RetryOption>
+}
+
+/** What a worker shares with the client that made it. */
+export interface Engine {
+  readonly backend: BackendActor
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly logger: Logger
+  readonly retention: Retention
+  readonly payloadBytesMax: number
+  readonly inspect: Inspect | null
+  readonly enqueue: (
+    job: JobContract | string,
+    input: unknown,
+    options: EnqueueOptions,
+  ) => Promise<{ readonly id: JobId; readonly deduplicated: boolean }>
+  readonly progress: AttemptEnvironment['progress']
+  /** Told when a job has ended, after the store has said so. */
+  readonly onEnded: (id: JobId) => void
+}
+
+const EVENT_OF = {
+  complete: 'complete',
+  retry: 'retry',
+  dead: 'die',
+  cancel: 'cancel',
+  release: 'release',
+  requeue: 'expire',
+} as const
+
+export class Runtime {
+  readonly events = new EventEmitter<WorkerEvents>()
+  private readonly engine: Engine
+  private readonly settings: WorkerSettings
+  private readonly supervisor: Supervisor
+  private readonly dispatcher: Dispatcher
+  private readonly parts: readonly Parameters<Supervisor['start']>[0][]
+  private readonly pool: PoolActor | null
+  private stopping: Promise<void> | null = null
+
+  constructor(engine: Engine, settings: WorkerSettings) {
+    this.engine = engine
+    this.settings = settings
+    const { backend, clock, timers, random, logger } = engine
+    const { leaseMs, lanes } = settings
+    this.supervisor = new Supervisor({ clock, logger, onEscalate: (error) => this.escalated(error) })
+    const modules = [...settings.handlers.values()].filter(
+      (handler): handler is ThreadHandler => handler.kind === 'thread',
+    )
+    this.pool = modules.length === 0 ? null : new PoolActor({ threads: settings.concurrency, timers, modules })
+    const keeper = new LeaseKeeper({ backend, clock, timers, logger, leaseMs })
+    this.dispatcher = new Dispatcher({
+      backend,
+      env: this.environment(),
+      keeper,
+      lanes,
+      concurrency: settings.concurrency,
+      leaseMs,
+      pollMs: settings.pollMs,
+      onSettled: (ending, verdict) => this.settled(ending, verdict),
+      onLost: (actor) => this.lost(actor),
+      onDeadlined: (ids) => this.deadlined(ids),
+      onError: (error) => this.failed(error),
+    })
+    const reaper = new Reaper({
+      backend,
+      timers,
+      random,
+      logger,
+      retention: engine.retention,
+      reapMs: settings.reapMs,
+      onReaped: (reaped) => this.reaped(reaped),
+    })
+    const notifier = new Notifier(backend.backend, lanes, () => this.dispatcher.wake())
+    this.parts = [keeper, reaper, notifier, this.dispatcher]
+  }
+
+  private environment(): AttemptEnvironment {
+    const { engine, settings } = this
+    return {
+      clock: engine.clock,
+      timers: engine.timers,
+      random: engine.random,
+      logger: engine.logger,
+      workerId: settings.id,
+      handlers: settings.handlers,
+      pool: this.pool,
+      killGraceMs: settings.killGraceMs,
+      payloadBytesMax: engine.payloadBytesMax,
+      retention: engine.retention,
+      defaultRetry: settings.retry,
+      queueRetry: settings.queueRetry,
+      context: settings.context,
+      inspect: engine.inspect,
+      progress: engine.progress,
+      enqueue: engine.enqueue,
+    }
+  }
+
+  async start(): Promise<void> {
+    await this.pool?.start()
+    try {
+      for (const part of this.parts) await this.supervisor.start(part)
+    } catch (error) {
+      await this.pool?.stop()
+      throw error
+    }
+  }
+
+  get concurrency(): number {
+    return this.dispatcher.concurrency
+  }
+
+  get activeJobs(): number {
+    return this.dispatcher.active
+  }
+
+  get claimedCount(): number {
+    return this.dispatcher.claimedCount
+  }
+
+  /** Resolves when nothing that could run now is left in the lanes. */
+  whenIdle(): Promise<void> {
+    return this.dispatcher.until((dispatcher) => dispatcher.isIdle)
+  }
+
+  cancel(id: JobId): boolean {
+    return this.dispatcher.cancel(id)
+  }
+
+  /** Changes the number of slots; resolves when no more than that many handlers run. */
+  async resize(slots: number): Promise<void> {
+    this.dispatcher.resize(slots)
+    await this.dispatcher.until((dispatcher) => dispatcher.active <= slots)
+  }
+
+  /** Claims nothing more, lets handlers end until the deadline, aborts the rest and gives it back, then closes. */
+  stop(deadlineMs: number = DEFAULTS.stopDeadlineMs): Promise<void> {
+    this.stopping ??= this.shutDown(deadlineMs)
+    return this.stopping
+  }
+
+  private async shutDown(deadlineMs: number): Promise<void> {
+    const { timers } = this.engine
+    const { dispatcher } = this
+    dispatcher.drain()
+    const isQuiet = dispatcher.until((each) => each.isQuiet)
+    await this.atMost(isQuiet, deadlineMs)
+    if (!dispatcher.isQuiet) {
+      dispatcher.abortAll()
+      await this.atMost(isQuiet, this.settings.killGraceMs + DEFAULTS.callDeadlineMs)
+    }
+    await this.supervisor.stop()
+    await this.pool?.stop()
+    await delay(0, timers)
+  }
+
+  private async atMost(work: Promise<void>, ms: number): Promise<void> {
+    const { timers } = this.engine
+    let timer: unknown = null
+    const timeout = new Promise<void>((resolve) => {
+      timer = timers.set(resolve, ms)
+    })
+    await Promise.race([work, timeout])
+    timers.clear(timer)
+  }
+
+  private settled({ actor, settlement }: Ending, verdict: Verdict): void {
+    if (verdict === 'leaseLost' || verdict === 'gone') {
+      this.lost(actor)
+      return
+    }
+    const state = actor.lifecycle.send(verdict === 'cancelled' ? 'cancel' : EVENT_OF[settlement.kind])
+    const fields = this.describe(actor, settlement, state)
+    logAttempt(this.engine.logger, fields)
+    this.emit(settlement.kind, fields)
+    if (state === 'completed' || state === 'dlq' || state === 'cancelled') this.engine.onEnded(actor.job.id)
+  }
+
+  private describe(actor: JobActor, settlement: Settlement, state: JobState): JobEventFields {
+    const { job } = actor
+    return {
+      jobId: job.id,
+      type: job.type,
+      lane: job.lane,
+      attempt: job.attempt,
+      workerId: this.settings.id,
+      durationMs: settlement.durationMs,
+      state,
+      traceId: job.traceId,
+      failure: 'failure' in settlement ? settlement.failure : null,
+      retryInMs: settlement.kind === 'retry' && state === 'retry_wait' ? settlement.delayMs : null,
+      dlqCode: settlement.kind === 'dead' ? settlement.code : null,
+    }
+  }
+
+  private emit(kind: Settlement['kind'], fields: JobEventFields): void {
+    if (kind === 'retry' || kind === 'dead') this.events.emit('failed', fields)
+    switch (fields.state) {
+      case 'completed':
+        this.events.emit('completed', fields)
+        return
+      case 'retry_wait':
+        this.events.emit('retrying', fields)
+        return
+      case 'dlq':
+        this.events.emit('dead', fields)
+        return
+      case 'cancelled':
+        this.events.emit('cancelled', fields)
+        return
+      default:
+        // A released job goes back to the queue without a word.
+        return
+    }
+  }
+
+  private reaped({ lease, settlement }: Reaped): void {
+    if (settlement.kind === 'requeue') this.dispatcher.wake()
+    else this.engine.onEnded(lease.id)
+    this.engine.logger.warn(
+      { job_id: lease.id, owner: lease.workerId, attempt: lease.attempt, outcome: settlement.kind },
+      'a lease ran out',
+    )
+  }
+
+  private deadlined(ids: readonly JobId[]): void {
+    for (const id of ids) {
+      this.engine.logger.warn(
+        { job_id: id, dlq_code: 'DEADLINE_EXCEEDED' },
+        'a job passed its deadline before it could start',
+      )
+      this.engine.onEnded(id)
+    }
+  }
+
+  private lost({ job }: JobActor): void {
+    this.engine.logger.warn({ job_id: job.id, attempt: job.attempt }, 'a lease was lost; the outcome was not stored')
+    this.events.emit('lost', { jobId: job.id, type: job.type, attempt: job.attempt, workerId: this.settings.id })
+  }
+
+  private failed(error: HoldfastError): void {
+    this.engine.logger.warn({ code: error.code, err: error.message }, 'the store did not answer a turn')
+    if (this.events.listenerCount('error') > 0) this.events.emit('error', error)
+  }
+
+  private escalated(cause: unknown): void {
+    this.failed(new HoldfastError('INTERNAL', 'an actor failed too often; the worker stops', { cause }))
+    void this.stop(0)
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * What the engine says of itself: a structured logger and the one line written for each job that ends.
+ * No payload, result, URL or token is ever logged; text is bounded and stays on one line because pino encodes it.
+ */
+import { type Logger, pino } from 'pino'
+import type { Failure, JobState } from './job.ts'
+
+export type { Logger } from 'pino'
+
+/** Logs to standard error, at `HOLDFAST_LOG` (default `warn`), so that standard output stays the program's own. */
+export function createLogger(level: string = process.env.HOLDFAST_LOG ?? 'warn'): Logger {
+  return pino({ name: 'holdfast', level }, pino.destination({ dest: 2, sync: true }))
+}
+
+/** The fields of a job's log line and of worker events. */
+export interface JobEventFields {
+  readonly jobId: string
+  readonly type: string
+  readonly lane: string
+  readonly attempt: number
+  readonly workerId: string
+  readonly durationMs: number
+  readonly state: JobState
+  readonly traceId: string | null
+  readonly failure: Failure | null
+  /** When it runs again, in milliseconds from now; null: it does not. */
+  readonly retryInMs: number | null
+  /** Why it was dead-lettered. */
+  readonly dlqCode: string | null
+}
+
+/** Writes the line of one ended attempt: failures as warnings, the rest at debug level. */
+export function logAttempt(logger: Logger, fields: JobEventFields): void {
+  const isBad = fields.failure !== null && fields.state !== 'cancelled'
+  if (!logger.isLevelEnabled(isBad ? 'warn' : 'debug')) return
+  const line = {
+    job_id: fields.jobId,
+    type: fields.type,
+    lane: fields.lane,
+    attempt: fields.attempt,
+    worker_id: fields.workerId,
+    duration_ms: Math.round(fields.durationMs),
+    state: fields.state,
+    retry_count: fields.attempt - 1,
+    error: fields.failure === null ? null : { code: fields.failure.code, message: fields.failure.message },
+    dlq_code: fields.dlqCode,
+    trace_id: fields.traceId,
+  }
+  if (isBad) logger.warn(line, 'attempt failed')
+  else logger.debug(line, 'attempt ended')
+}

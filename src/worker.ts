@@ -1,0 +1,198 @@
+/** The worker as users see it: options checked once, events, slots, an orderly stop. The work is done by `Runtime`. */
+import { hostname } from 'node:os'
+import { DEFAULTS, type Duration, LIMITS, parseDuration, parseInteger, parseName, refuseUnknown } from './config.ts'
+import { type AppContext, type Handler, parseRetryPolicy, type RetryOption } from './contract.ts'
+import { HoldfastError, invalidArgument } from './errors.ts'
+import type { Random } from './random.ts'
+import { nonce } from './random.ts'
+import type { Runtime, WorkerEvents, WorkerSettings } from './runtime.ts'
+
+/** Options of a worker. */
+export interface WorkerOptions<Context = AppContext> {
+  /** One per job type. */
+  readonly handlers: readonly Handler<Context>[]
+  /** The lanes to take jobs from. Default: those of the handlers' contracts. */
+  readonly lanes?: readonly string[]
+  /** How many handlers run at once. Default 6. */
+  readonly concurrency?: number
+  /** Becomes `ctx.context` of inline handlers. */
+  readonly context?: Context
+  /** How long a job stays this worker's without a renewal; renewed at a third. Default 30 s, at least 100 ms. */
+  readonly lease?: Duration
+  /** Default: host name, process id and a random part. Two workers must not share one. */
+  readonly id?: string
+  /** The policy for jobs that have no other: neither their own nor their contract's nor their queue's. */
+  readonly retry?: RetryOption
+  readonly queues?: Readonly<Record<string, { readonly retry?: RetryOption }>>
+  /** Only `fifo`: by priority, then time, then order of arrival. */
+  readonly ordering?: 'fifo'
+  /** Longest wait between looks at the store when no hint comes. Default 1 s. */
+  readonly poll?: Duration
+  /** Pause between looks for leases that ran out. Default 5 s. */
+  readonly reap?: Duration
+  /** What a handler gets between its signal and being given up or terminated. Default 500 ms. */
+  readonly killGrace?: Duration
+}
+
+const OPTIONS = new Set([
+  'handlers',
+  'lanes',
+  'concurrency',
+  'context',
+  'lease',
+  'id',
+  'retry',
+  'queues',
+  'ordering',
+  'poll',
+  'reap',
+  'killGrace',
+])
+
+const LEASE_MS_MIN = 100
+
+/** Checks the options of a worker; every error names its field. */
+export function toSettings(options: WorkerOptions<never>, random: Random): WorkerSettings {
+  if (typeof options !== 'object' || options === null)
+    throw invalidArgument('options', 'expected an object with handlers')
+  refuseUnknown(options, OPTIONS, 'options')
+  const ordering: unknown = options.ordering
+  if (ordering !== undefined && ordering !== 'fifo') {
+    throw new HoldfastError('UNSUPPORTED', `ordering: this store offers only 'fifo'`, {
+      details: { field: 'ordering', capability: 'ordering' },
+    })
+  }
+  const handlers = toHandlerMap(options.handlers)
+  const leaseMs = options.lease === undefined ? DEFAULTS.leaseMs : parseDuration(options.lease, 'lease')
+  if (leaseMs < LEASE_MS_MIN)
+    throw invalidArgument('lease', `expected at least ${LEASE_MS_MIN} ms`, { min: LEASE_MS_MIN })
+  return {
+    id: options.id === undefined ? defaultId(random) : parseName(options.id, 'id'),
+    lanes: toLanes(options.lanes, handlers),
+    concurrency:
+      options.concurrency === undefined
+        ? DEFAULTS.concurrency
+        : parseInteger(options.concurrency, 'concurrency', 1, LIMITS.concurrency),
+    leaseMs,
+    pollMs: options.poll === undefined ? DEFAULTS.pollMs : Math.max(1, parseDuration(options.poll, 'poll')),
+    reapMs: options.reap === undefined ? DEFAULTS.reapMs : Math.max(1, parseDuration(options.reap, 'reap')),
+    killGraceMs: options.killGrace === undefined ? DEFAULTS.killGraceMs : parseDuration(options.killGrace, 'killGrace'),
+    handlers,
+    context: options.context,
+    retry: options.retry === undefined ? null : toRetry(options.retry, 'retry'),
+    queueRetry: toQueueRetry(options.queues ?? {}),
+  }
+}
+
+function toRetry(value: RetryOption, field: string): RetryOption {
+  return typeof value === 'function' ? value : parseRetryPolicy(value, field)
+}
+
+function toQueueRetry(
+  queues: Readonly<Record<string, { readonly retry?: RetryOption }>>,
+): ReadonlyMap<string, RetryOption> {
+  const map = new Map<string, RetryOption>()
+  for (const [lane, { retry }] of Object.entries(queues)) {
+    parseName(lane, 'queues')
+    if (retry !== undefined) map.set(lane, toRetry(retry, `queues.${lane}.retry`))
+  }
+  return map
+}
+
+function toHandlerMap(handlers: readonly Handler<never>[]): ReadonlyMap<string, Handler<unknown>> {
+  if (!Array.isArray(handlers) || handlers.length === 0)
+    throw invalidArgument('handlers', 'expected at least one handler made by handle or inThread')
+  const map = new Map<string, Handler<unknown>>()
+  for (const handler of handlers as readonly Handler<unknown>[]) {
+    if (handler?.kind !== 'inline' && handler?.kind !== 'thread')
+      throw invalidArgument('handlers', 'every handler must be made by handle or inThread')
+    const { type } = handler.contract
+    if (map.has(type)) {
+      throw new HoldfastError('DUPLICATE_HANDLER', `handlers: two handlers for the job type '${type}'`, {
+        details: { field: 'handlers', type },
+      })
+    }
+    map.set(type, handler)
+  }
+  return map
+}
+
+function toLanes(
+  lanes: readonly string[] | undefined,
+  handlers: ReadonlyMap<string, Handler<unknown>>,
+): readonly string[] {
+  if (lanes === undefined) return [...new Set([...handlers.values()].map(({ contract }) => contract.queue))]
+  if (!Array.isArray(lanes) || lanes.length === 0) throw invalidArgument('lanes', 'expected at least one lane')
+  return [...new Set(lanes.map((lane, index) => parseName(lane, `lanes[${index}]`)))]
+}
+
+function defaultId(random: Random): string {
+  const host = hostname()
+    .replace(/[^A-Za-z0-9_.-]/g, '-')
+    .slice(0, 64)
+  return `${host === '' ? 'host' : host}-${process.pid}-${nonce(random).slice(0, 8)}`
+}
+
+type Listener<E extends keyof WorkerEvents> = (...args: WorkerEvents[E]) => void
+
+/** A running worker. */
+export class Worker {
+  readonly id: string
+  readonly lanes: readonly string[]
+  readonly #runtime: Runtime
+  readonly #onStopped: () => void
+
+  constructor(runtime: Runtime, settings: WorkerSettings, onStopped: () => void) {
+    this.#runtime = runtime
+    this.#onStopped = onStopped
+    this.id = settings.id
+    this.lanes = settings.lanes
+  }
+
+  /** How many handlers may run at once. */
+  get concurrency(): number {
+    return this.#runtime.concurrency
+  }
+
+  /** How many handlers run now. */
+  get activeJobs(): number {
+    return this.#runtime.activeJobs
+  }
+
+  /** Adds a slot; it takes a job at once. Returns the new number of slots. */
+  addSlot(): number {
+    const slots = Math.min(LIMITS.concurrency, this.concurrency + 1)
+    void this.#runtime.resize(slots)
+    return slots
+  }
+
+  /** Takes a slot away, never the last one, and waits until its job has ended. Resolves with the number of slots. */
+  async removeSlot(): Promise<number> {
+    const slots = Math.max(1, this.concurrency - 1)
+    await this.#runtime.resize(slots)
+    return slots
+  }
+
+  on<E extends keyof WorkerEvents>(event: E, listener: Listener<E>): this {
+    this.#runtime.events.on(event, listener as never)
+    return this
+  }
+
+  once<E extends keyof WorkerEvents>(event: E, listener: Listener<E>): this {
+    this.#runtime.events.once(event, listener as never)
+    return this
+  }
+
+  off<E extends keyof WorkerEvents>(event: E, listener: Listener<E>): this {
+    this.#runtime.events.off(event, listener as never)
+    return this
+  }
+
+  /** Stops claiming, lets handlers end until `deadline` (default 30 s), aborts the rest, gives it back uncharged, closes. */
+  async stop(options: { readonly deadline?: Duration } = {}): Promise<void> {
+    const deadlineMs =
+      options.deadline === undefined ? DEFAULTS.stopDeadlineMs : parseDuration(options.deadline, 'deadline')
+    await this.#runtime.stop(deadlineMs)
+    this.#onStopped()
+  }
+}
