@@ -257,7 +257,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     const actor = new JobActor(job, this.options.env, (ended, settlement) => {
       this.tell({ type: 'over', actor: ended, ending: settlement === null ? null : { actor: ended, settlement } })
     })
-    this.options.keeper.hold(actor, claimedAt)
+    // Given back at once and never started: the keeper must not tell it anything, or it would end a second time.
     if (this.isDraining) {
       const { id, token } = job
       this.queue.add({
@@ -266,6 +266,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       })
       return
     }
+    this.options.keeper.hold(actor, claimedAt)
     this.running.add(actor)
     actor.start()
   }

@@ -23,6 +23,7 @@ import {
   ended,
   enqueue,
   grant,
+  jump,
   progress,
   promote,
   reap,
@@ -196,11 +197,19 @@ const JUDGED: Readonly<Record<string, Judged>> = {
       ['started when it was due', facts(enqueue(0, 'j', { eligibleAt: 60 }), grant(60, 'j'))],
       ['late, but before the calm', facts(enqueue(0, 'j'), grant(49, 'j'))],
       ['due long before the calm, started soon after its beginning', facts(enqueue(0, 'j'), grant(70, 'j'))],
+      [
+        'due before the clock of the store went back',
+        facts(enqueue(0, 'j', { eligibleAt: 60 }), jump(61, 61), grant(62, 'j', { storeNow: 30 })),
+      ],
       ['promoted ahead of its time', facts(enqueue(0, 'j', { eligibleAt: 500 }), promote(60, 'j'), grant(61, 'j'))],
     ],
     bad: [
       ['one millisecond early', facts(enqueue(0, 'j', { eligibleAt: 60 }), grant(59, 'j'))],
       ['a retry before its delay was over', started(retry(20, 'j', 10, { delayMs: 30 }), again(49))],
+      [
+        'not yet due when the clock of the store went back',
+        facts(enqueue(0, 'j', { eligibleAt: 60 }), jump(59, 59), grant(62, 'j', { storeNow: 30 })),
+      ],
       ['later than the bound', facts(enqueue(60, 'j'), grant(81, 'j'))],
       ['waiting since before the calm and still not taken', facts(enqueue(0, 'j'), grant(71, 'j'))],
     ],
@@ -257,6 +266,13 @@ const JUDGED: Readonly<Record<string, Judged>> = {
     good: [
       ['one grant, one run', run({ ...started(complete(20, 'j', 10)), effects: [start(11, 'j', 10)] })],
       ['a run for each attempt', run({ ...over(again(120)), effects: [start(11, 'j', 10), start(121, 'j', 120, 2)] })],
+      [
+        'a run of a grant that was given again later',
+        run({
+          ...started(grant(12, 'j', { token: token(10), resend: true }), complete(20, 'j', 10)),
+          effects: [start(11, 'j', 10)],
+        }),
+      ],
       ['a grant whose worker died before it ran', started(reap(110, 'j', 10))],
     ],
     bad: [

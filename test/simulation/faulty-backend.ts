@@ -83,6 +83,11 @@ export class SimulatedStore {
     }
   }
 
+  jumpClock(byMs: number): void {
+    this.facts.push({ kind: 'jump', at: this.world.time, storeNow: this.clock.now(), job: '' })
+    this.clock.jumpWallClock(byMs)
+  }
+
   /** Reads past the network, for the end of a run. */
   read<T extends MessageType>(type: T, request: Request<T>): Reply<T> {
     return (this.store.handlers[type] as (request: Request<T>) => Reply<T>)(request)

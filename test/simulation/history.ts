@@ -66,6 +66,8 @@ export type Fact =
     })
   | (Moment & { readonly kind: 'promote'; readonly outcome: 'promoted' | 'invalid_state' | 'not_found' })
   | (Moment & { readonly kind: 'bury' })
+  /** The store's clock is about to jump from `storeNow`. What is due by now stays due. It concerns every job; `job` is empty. */
+  | (Moment & { readonly kind: 'jump' })
 
 export type FactOf<K extends Fact['kind']> = Extract<Fact, { kind: K }>
 

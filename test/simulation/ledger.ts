@@ -112,6 +112,7 @@ function apply(job: Situation, fact: Fact): void {
       end(job, 'dlq')
       return
     case 'progress':
+    case 'jump':
       return
     default:
       throw new Error(`unknown fact ${JSON.stringify(fact satisfies never)}`)
@@ -125,6 +126,10 @@ export function replay(
 ): ReadonlyMap<JobId, Readonly<Situation>> {
   const jobs = new Map<JobId, Situation>()
   for (const fact of facts) {
+    if (fact.kind === 'jump') {
+      for (const job of jobs.values()) if (job.eligibleAt <= fact.storeNow) job.eligibleAt = Number.NEGATIVE_INFINITY
+      continue
+    }
     let job = jobs.get(fact.job)
     if (job === undefined) {
       job = fresh()

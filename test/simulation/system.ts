@@ -23,7 +23,6 @@ import { SeededRandom } from './random.ts'
 import { type Act, livenessBoundMs, type Mishap, type PlannedJob, type Scenario } from './scenario.ts'
 import { type VirtualProcess, World } from './virtual-time.ts'
 
-const silent = pino({ level: 'silent' })
 const EVENT_BUDGET = 300_000
 /** How often, in virtual time, a run looks whether everything has ended. */
 const LOOK_MS = 250
@@ -60,6 +59,8 @@ export class System {
   private readonly alive: (Incarnation | null)[] = []
   private incarnations = 0
   private isHealed = false
+  /** The engine logs errors only when an invariant of its own is broken. */
+  private readonly logger = pino({ level: 'error' }, { write: (line) => this.report('R35', '', line.trim()) })
 
   constructor(scenario: Scenario) {
     this.scenario = scenario
@@ -92,7 +93,7 @@ export class System {
       timers: process,
       random: this.random.fork(),
       options: {
-        logger: silent,
+        logger: this.logger,
         callDeadline: scenario.callDeadlineMs,
         ...{ keepCompleted: 'forever', keepCancelled: 'forever', keepDead: 'forever' },
       },
@@ -200,7 +201,7 @@ export class System {
     this.store.count(mishap.kind)
     switch (mishap.kind) {
       case 'storeJump':
-        this.store.clock.jumpWallClock(mishap.byMs)
+        this.store.jumpClock(mishap.byMs)
         return
       case 'storeDown':
         this.store.isDown = true
