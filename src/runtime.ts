@@ -100,7 +100,15 @@ export class Runtime {
     const modules = [...settings.handlers.values()].filter(
       (handler): handler is ThreadHandler => handler.kind === 'thread',
     )
-    this.pool = modules.length === 0 ? null : new PoolActor({ threads: settings.concurrency, timers, modules })
+    this.pool =
+      modules.length === 0
+        ? null
+        : new PoolActor({
+            threads: settings.concurrency,
+            timers,
+            modules,
+            onIdleCrash: (error) => logger.warn({ err: error }, 'a handler thread died with no attempt in it'),
+          })
     const keeper = new LeaseKeeper({ backend, clock, timers, logger, leaseMs })
     this.dispatcher = new Dispatcher({
       backend,
