@@ -257,8 +257,10 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     const actor = new JobActor(job, this.options.env, (ended, settlement) => {
       this.tell({ type: 'over', actor: ended, ending: settlement === null ? null : { actor: ended, settlement } })
     })
+    // More than was asked for comes when a claim was sent again and the first one arrived after all.
+    const hasNoSlot = this.isDraining || this.running.size >= this.slots
     // Given back at once and never started: the keeper must not tell it anything, or it would end a second time.
-    if (this.isDraining) {
+    if (hasNoSlot) {
       const { id, token } = job
       this.queue.add({
         actor,

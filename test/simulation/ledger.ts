@@ -18,6 +18,7 @@ export interface Situation {
   lastEpoch: number
   charged: number
   eligibleAt: number
+  deadlineAt: number
   retries: number
   takenBack: number
   cancelRequested: boolean
@@ -33,6 +34,7 @@ const fresh = (): Situation => ({
   lastEpoch: 0,
   charged: 0,
   eligibleAt: 0,
+  deadlineAt: Number.POSITIVE_INFINITY,
   retries: 0,
   takenBack: 0,
   cancelRequested: false,
@@ -91,6 +93,7 @@ function apply(job: Situation, fact: Fact): void {
       if (fact.outcome !== 'created' || job.phase !== 'absent') return
       job.phase = 'waiting'
       job.eligibleAt = fact.eligibleAt
+      job.deadlineAt = fact.deadlineAt ?? Number.POSITIVE_INFINITY
       return
     case 'grant':
       applyGrant(job, fact)
@@ -113,6 +116,7 @@ function apply(job: Situation, fact: Fact): void {
       return
     case 'progress':
     case 'jump':
+    case 'policy':
       return
     default:
       throw new Error(`unknown fact ${JSON.stringify(fact satisfies never)}`)

@@ -34,6 +34,7 @@ export type Mishap =
   | { readonly kind: 'wallJump'; readonly at: number; readonly process: number; readonly byMs: number }
   | { readonly kind: 'storeJump'; readonly at: number; readonly byMs: number }
   | { readonly kind: 'storeDown'; readonly at: number; readonly forMs: number }
+  | { readonly kind: 'pauseLane'; readonly at: number; readonly lane: string; readonly forMs: number }
   | {
       readonly kind: 'cancel' | 'cancelByForce' | 'retryNow'
       readonly at: number
@@ -43,6 +44,10 @@ export type Mishap =
 
 export interface Scenario {
   readonly seed: number
+  /** Calm: no faults at all. Cuts: answers are cut and nothing else goes wrong. Storm: everything. */
+  readonly weather: 'calm' | 'cuts' | 'storm'
+  /** Slots of a worker, by process; each process has `workers` of them on one client. */
+  readonly workers: number
   readonly slots: readonly number[]
   readonly lanes: readonly string[]
   readonly leaseMs: number
@@ -58,10 +63,7 @@ export interface Scenario {
   readonly mishaps: readonly Mishap[]
   /** Faults end here; what follows is judged for liveness. */
   readonly healAt: number
-  readonly isCalm: boolean
 }
-
-const CALM_SHARE = 0.1
 
 function planAct(random: SeededRandom, leaseMs: number): Act {
   const ms = random.integer(1, leaseMs)
@@ -103,7 +105,9 @@ function planJob(random: SeededRandom, index: number, limits: JobLimits): Planne
   }
 }
 
-function planFaults(random: SeededRandom, leaseMs: number): Faults {
+function planFaults(random: SeededRandom, leaseMs: number, weather: Scenario['weather']): Faults {
+  if (weather === 'calm') return { ...NO_FAULTS, dropHints: random.pick([0, 1]) }
+  if (weather === 'cuts') return { ...NO_FAULTS, cutReply: random.next() * 0.4, dropHints: random.pick([0, 1]) }
   const sometimes = (most: number): number => (random.chance(0.5) ? random.next() * most : 0)
   return {
     delayMs: random.pick([0, 1, 10, 100]),
@@ -131,21 +135,24 @@ function planMishap(random: SeededRandom, limits: JobLimits & { readonly jobs: n
   if (point < 0.58) return { kind: 'wallJump', at, process, byMs: random.integer(-3_600_000, 3_600_000) }
   if (point < 0.64) return { kind: 'storeJump', at, byMs: random.integer(-2 * leaseMs, 2 * leaseMs) }
   if (point < 0.72) return { kind: 'storeDown', at, forMs }
+  if (point < 0.77) return { kind: 'pauseLane', at, lane: random.pick(limits.lanes), forMs }
   return { kind: random.pick(['cancel', 'cancelByForce', 'retryNow'] as const), at, process, job }
 }
 
 export function planScenario(seed: number): Scenario {
   const random = new SeededRandom(seed)
-  const isCalm = random.chance(CALM_SHARE)
+  const weather = random.pick(['calm', 'cuts', ...Array.from({ length: 8 }, () => 'storm' as const)] as const)
   const processes = random.integer(1, 4)
   const leaseMs = random.pick([400, 1_000, 3_000])
   const untilMs = leaseMs * random.integer(2, 8)
   const lanes = random.chance(0.5) ? ['a'] : ['a', 'b']
   const limits = { lanes, leaseMs, processes, untilMs }
   const jobs = random.integer(1, random.pick([3, 10, 40]))
-  const mishaps = isCalm ? 0 : random.integer(0, 8)
+  const mishaps = weather === 'storm' ? random.integer(0, 8) : 0
   return {
     seed,
+    weather,
+    workers: random.pick([1, 1, 2]),
     slots: Array.from({ length: processes }, () => random.pick([1, 2, 4, 16])),
     lanes,
     leaseMs,
@@ -157,10 +164,9 @@ export function planScenario(seed: number): Scenario {
     retryBaseMs: random.integer(1, 300),
     retryCapMs: random.integer(300, 2_000),
     jobs: Array.from({ length: jobs }, (_, index) => planJob(random, index, limits)),
-    faults: isCalm ? { ...NO_FAULTS, dropHints: random.pick([0, 1]) } : planFaults(random, leaseMs),
+    faults: planFaults(random, leaseMs, weather),
     mishaps: Array.from({ length: mishaps }, () => planMishap(random, { ...limits, jobs })),
     healAt: untilMs,
-    isCalm,
   }
 }
 

@@ -12,6 +12,7 @@ import type { Worker } from '#dist/src/worker.js'
 import {
   checkLiveness,
   checkNoneLost,
+  checkNoneOrphaned,
   checkPunctual,
   checkRunsExplained,
   checkSafety,
@@ -36,7 +37,7 @@ interface Incarnation {
   readonly process: VirtualProcess
   readonly backend: FaultyBackend
   readonly client: Holdfast
-  worker: Worker | null
+  readonly workers: Worker[]
 }
 
 export interface Outcome {
@@ -98,26 +99,38 @@ export class System {
         ...{ keepCompleted: 'forever', keepCancelled: 'forever', keepDead: 'forever' },
       },
     })
-    const incarnation: Incarnation = { process, backend, client, worker: null }
+    const incarnation: Incarnation = { process, backend, client, workers: [] }
     this.alive[index] = incarnation
-    void this.startWorker(incarnation, scenario.slots[index] ?? 1)
+    for (let number = 1; number <= scenario.workers; number += 1) {
+      void this.startWorker(incarnation, { id: `${process.name}.${number}`, concurrency: scenario.slots[index] ?? 1 })
+    }
   }
 
-  private async startWorker(incarnation: Incarnation, concurrency: number): Promise<void> {
+  private async startWorker(
+    { client, process, workers }: Incarnation,
+    options: { readonly id: string; readonly concurrency: number },
+  ): Promise<void> {
     const { scenario } = this
-    const { client, process } = incarnation
+    let started: Worker | null = null
     const worker = await client.worker({
-      id: process.name,
+      ...options,
       lanes: scenario.lanes,
-      concurrency,
       ...{ lease: scenario.leaseMs, poll: scenario.pollMs, reap: scenario.reapMs, killGrace: scenario.killGraceMs },
-      handlers: [handle(TASK, (input, ctx) => this.handler(process, input, ctx))],
+      handlers: [
+        handle(TASK, (input, ctx) => {
+          if (started !== null && started.activeJobs > started.concurrency) {
+            this.report('I15', ctx.jobId, `${started.activeJobs} run at once in ${started.concurrency} slots`)
+          }
+          return this.handler(process, input, ctx)
+        }),
+      ],
     })
+    started = worker
+    workers.push(worker)
     worker.on('completed', ({ jobId }) => this.heard(jobId, 'completed'))
     worker.on('dead', ({ jobId }) => this.heard(jobId, 'dlq'))
     worker.on('cancelled', ({ jobId }) => this.heard(jobId, 'cancelled'))
     worker.on('error', (error) => this.noteError(error))
-    incarnation.worker = worker
   }
 
   /** An event may only tell what the store has done already. */
@@ -209,6 +222,9 @@ export class System {
           this.store.isDown = false
         })
         return
+      case 'pauseLane':
+        this.pauseLane(mishap)
+        return
       case 'wallJump':
         this.alive[mishap.process]?.process.jumpWallClock(mishap.byMs)
         return
@@ -245,10 +261,19 @@ export class System {
     }
     // An orderly stop with half its time to drain, then a new incarnation.
     void (async () => {
-      await incarnation.worker?.stop({ deadline: forMs / 2 })
+      await Promise.all(incarnation.workers.map((worker) => worker.stop({ deadline: forMs / 2 })))
       await incarnation.client.close()
       reboot()
     })()
+  }
+
+  /** Paused and resumed past the network, so that the lane is surely open again after the last fault. */
+  private pauseLane({ lane, forMs }: Extract<Mishap, { readonly lane: string }>): void {
+    const set = (paused: boolean): void => {
+      this.store.execute('queue.policy', { changes: [{ lane, paused }] }, { origin: 'operator', copy: 0 })
+    }
+    set(true)
+    this.world.after(Math.min(forMs, this.scenario.healAt - this.world.time), () => set(false))
   }
 
   private operate({ kind, process, job }: Extract<Mishap, { readonly job: number }>): void {
@@ -307,8 +332,9 @@ export class System {
       ...checkSafety(run),
       ...checkNoneLost(run),
       ...checkLiveness(run, deadline),
-      ...(scenario.isCalm ? checkRunsExplained(run, { faultFree: true }) : []),
-      ...(scenario.isCalm && isRoomy
+      ...(scenario.weather === 'cuts' ? checkNoneOrphaned(run) : []),
+      ...(scenario.weather === 'calm' ? checkRunsExplained(run, { faultFree: true }) : []),
+      ...(scenario.weather === 'calm' && isRoomy
         ? checkPunctual(run, { calmFrom: this.world.startMs, boundMs: 1.2 * scenario.pollMs + 10 })
         : []),
     ]
