@@ -58,8 +58,7 @@ export class Connection {
   readonly isReadonly: boolean
   readonly database: Database.Database
   readonly sql: Statements
-  readonly schemaVersion: number
-  readonly sqliteVersion: string
+  readonly versions: { readonly sqlite: string; readonly schema: number }
   private readonly surroundings: Surroundings
   private readonly busyDeadlineMs: number
   private readonly begin: { readonly read: Database.Statement; readonly write: Database.Statement }
@@ -79,13 +78,13 @@ export class Connection {
     try {
       // To prepare anything is to read the schema, so even this may meet another process that starts.
       const version = this.attempt('open', () => this.database.prepare('SELECT sqlite_version()').pluck().get())
-      this.sqliteVersion = String(version)
-      checkSqliteVersion(this.sqliteVersion)
+      const sqlite = String(version)
+      checkSqliteVersion(sqlite)
       this.attempt('open', () => this.configure())
       this.sql = new Statements(this.database)
       this.begin = { read: this.database.prepare('BEGIN'), write: this.database.prepare('BEGIN IMMEDIATE') }
       this.end = { commit: this.database.prepare('COMMIT'), rollback: this.database.prepare('ROLLBACK') }
-      this.schemaVersion = this.migrate()
+      this.versions = { sqlite, schema: this.migrate() }
     } catch (error) {
       this.database.close()
       throw storeError(error, this.path, 'open')
