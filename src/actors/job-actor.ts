@@ -38,6 +38,8 @@ export class JobActor implements AttemptOwner {
   readonly env: AttemptEnvironment
   readonly startedAt: number
   readonly lifecycle: Lifecycle
+  /** Monotonic time before the request that last granted or renewed the lease was sent; kept by the lease keeper. */
+  leaseConfirmedAt: number
   isOver = false
   private readonly onOver: OverListener
   private abortReason: HoldfastError | null = null
@@ -45,11 +47,16 @@ export class JobActor implements AttemptOwner {
   private timer: TimerHandle = null
   private thread: ThreadRun | null = null
 
-  constructor(job: ClaimedJob, env: AttemptEnvironment, onOver: OverListener) {
+  constructor(
+    job: ClaimedJob,
+    env: AttemptEnvironment,
+    hooks: { readonly claimedAt: number; readonly onOver: OverListener },
+  ) {
     this.job = job
     this.env = env
-    this.onOver = onOver
+    this.onOver = hooks.onOver
     this.startedAt = env.clock.monotonic()
+    this.leaseConfirmedAt = hooks.claimedAt
     this.lifecycle = createLifecycle(job.id, 'queued', env.inspect)
     this.lifecycle.send('claim')
   }
