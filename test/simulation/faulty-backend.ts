@@ -70,6 +70,7 @@ export class SimulatedStore {
 
   execute<T extends MessageType>(type: T, request: Request<T>, from: { origin: string; copy: number }): Reply<T> {
     const storeNow = this.clock.now()
+    if (type === 'job.turn') this.noteMerge(request as Request<'job.turn'>)
     try {
       const reply = (this.store.handlers[type] as (request: Request<T>) => Reply<T>)(request)
       this.facts.push(...factsOf({ at: this.world.time, ...from, type, request, reply }, storeNow))
@@ -81,6 +82,12 @@ export class SimulatedStore {
       this.failures.push(error)
       throw error
     }
+  }
+
+  private noteMerge({ claims, settlements }: Request<'job.turn'>): void {
+    if (claims.length > 1) this.count('merged claims')
+    const owners = new Set(settlements.map(({ token }) => token.split(':')[1]))
+    if (owners.size > 1) this.count('merged settlements')
   }
 
   jumpClock(byMs: number): void {

@@ -117,7 +117,7 @@ function connectAt(distance: (type: MessageType, request: unknown) => { there: n
     random: new SeededRandom(1),
     options: { logger: pino({ level: 'error' }, { write: (line) => broken.push(line) }) },
   })
-  return { world, store, client, broken }
+  return { world, store, client, broken, process }
 }
 
 const isSettling = (request: unknown): boolean => (request as Request<'job.turn'>).settlements.length > 0
@@ -152,8 +152,8 @@ test('a claim that arrives after its repetition gives no worker more than it has
   const { world, store, client } = connectAt((type) => {
     if (type !== 'job.turn') return { there: 1, back: 1 }
     claims += 1
-    // The first claim wanders for longer than a call may take, the second is answered when the first has arrived.
-    if (claims === 1) return { there: 10_100, back: 1 }
+    // The first claim wanders for longer than a call may take. Its repetition overtakes it, but is not heard; the third hears of both.
+    if (claims === 1) return { there: 15_000, back: 1 }
     return claims === 2 ? { there: 1, back: 200_000 } : { there: 1, back: 1 }
   })
   const jobs = client.enqueueMany([1, 2, 3, 4].map((input) => ({ job: 't', input })))
@@ -171,6 +171,42 @@ test('a claim that arrives after its repetition gives no worker more than it has
     ],
   })
   await world.run(60_000)
-  expect(store.facts.filter((fact) => fact.kind === 'grant' && !fact.resend).length).toBeGreaterThan(0)
+  const releases = store.facts.filter(
+    (fact) => fact.kind === 'settle' && fact.how === 'release' && fact.verdict === 'applied',
+  )
+  expect(releases.length).toBe(2)
   expect(most).toBe(2)
+})
+
+test('turns of several workers of one client are merged, and each is told what became of its own', async () => {
+  const { world, store, client, broken, process } = connectAt(() => ({ there: 10, back: 10 }))
+  const runs = new Map<unknown, number>()
+  const lost: unknown[] = []
+  for (let number = 0; number < 4; number += 1) {
+    const worker = await client.worker({
+      id: `w${number}`,
+      concurrency: 1,
+      handlers: [
+        handle(TASK, async (input) => {
+          runs.set(input, (runs.get(input) ?? 0) + 1)
+          await new Promise<void>((resolve) => {
+            process.set(resolve, 100)
+          })
+        }),
+      ],
+    })
+    worker.on('lost', (event) => lost.push(event))
+  }
+  const inputs = Array.from({ length: 12 }, (_, input) => input)
+  void client.enqueueMany(inputs.map((input) => ({ job: 't', input })))
+  await world.run(120_000)
+  expect(store.counts.get('merged settlements')).toBeGreaterThan(0)
+  expect(store.counts.get('merged claims')).toBeGreaterThan(0)
+  expect([...runs].sort(([a], [b]) => Number(a) - Number(b))).toEqual(inputs.map((input) => [input, 1]))
+  const completed = store.facts.filter(
+    (fact) => fact.kind === 'settle' && fact.how === 'complete' && fact.verdict === 'applied',
+  )
+  expect(completed.length).toBe(12)
+  expect(lost).toEqual([])
+  expect(broken).toEqual([])
 })

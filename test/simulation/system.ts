@@ -335,7 +335,10 @@ export class System {
       ...(scenario.weather === 'cuts' ? checkNoneOrphaned(run) : []),
       ...(scenario.weather === 'calm' ? checkRunsExplained(run, { faultFree: true }) : []),
       ...(scenario.weather === 'calm' && isRoomy
-        ? checkPunctual(run, { calmFrom: this.world.startMs, boundMs: 1.2 * scenario.pollMs + 10 })
+        ? checkPunctual(run, {
+            calmFrom: this.world.startMs,
+            boundMs: 1.2 * scenario.pollMs + 3 * scenario.faults.delayMs + 10,
+          })
         : []),
     ]
     const hash = createHash('sha256')
