@@ -89,59 +89,50 @@ export function toDefinition(
 ): JobDefinition {
   if (typeof options !== 'object' || options === null) throw invalidArgument('options', 'expected an object')
   refuseUnknown(options, OPTIONS, 'options')
-  const lane = parseName(options.queue ?? target.queue, 'queue')
+  if (options.delay !== undefined && options.runAt !== undefined) {
+    throw invalidArgument('delay', 'give either delay or runAt, not both')
+  }
+  const {
+    queue,
+    priority,
+    delay,
+    runAt,
+    deadline,
+    timeout,
+    maxAttempts,
+    maxCrashes,
+    idempotencyKey,
+    traceId,
+    keepResult,
+  } = options
+  const lane = queue === undefined ? target.queue : parseName(queue, 'queue')
   const metadata = parseMetadata(options.metadata)
+  const retry = options.retry === undefined ? null : parseJobRetry(options.retry)
+  const explicit = maxAttempts === undefined ? null : parseInteger(maxAttempts, 'maxAttempts', 1, LIMITS.attempts)
+  const fromContract = typeof target.retry === 'object' ? target.retry?.attempts : undefined
   return {
     id: `${lane}/${context.ulid()}`,
     type: target.type,
     lane,
     payload: encodeValue(input, 'input', context.payloadBytesMax),
-    priority:
-      options.priority === undefined
-        ? 0
-        : parseInteger(options.priority, 'priority', -LIMITS.priority - 1, LIMITS.priority),
-    ...parseTimes(target, options),
-    ...parseBudget(target, options),
-    idempotencyKey:
-      options.idempotencyKey === undefined || options.idempotencyKey === null
-        ? null
-        : parseText(options.idempotencyKey, 'idempotencyKey', LIMITS.idempotencyKeyChars),
-    metadata,
-    traceId:
-      options.traceId === undefined
-        ? findTraceId(metadata, input)
-        : parseText(options.traceId, 'traceId', LIMITS.nameChars),
-    replayOf: null,
-  }
-}
-
-function parseTimes(target: EnqueueTarget, options: EnqueueOptions) {
-  if (options.delay !== undefined && options.runAt !== undefined) {
-    throw invalidArgument('delay', 'give either delay or runAt, not both')
-  }
-  return {
-    runAt: options.runAt === undefined ? null : parseInstant(options.runAt, 'runAt'),
-    delayMs: options.delay === undefined ? 0 : parseDuration(options.delay, 'delay'),
-    deadlineAt: options.deadline === undefined ? null : parseInstant(options.deadline, 'deadline'),
-    timeoutMs: options.timeout === undefined ? target.timeoutMs : parseDuration(options.timeout, 'timeout'),
-    keepResultMs:
-      options.keepResult === undefined ? target.keepResultMs : parseDuration(options.keepResult, 'keepResult'),
-  }
-}
-
-function parseBudget(target: EnqueueTarget, options: EnqueueOptions) {
-  const retry = options.retry === undefined ? null : parseJobRetry(options.retry)
-  const explicit =
-    options.maxAttempts === undefined ? null : parseInteger(options.maxAttempts, 'maxAttempts', 1, LIMITS.attempts)
-  const fromContract = typeof target.retry === 'object' ? target.retry?.attempts : undefined
-  return {
+    priority: priority === undefined ? 0 : parseInteger(priority, 'priority', -LIMITS.priority - 1, LIMITS.priority),
+    runAt: runAt === undefined ? null : parseInstant(runAt, 'runAt'),
+    delayMs: delay === undefined ? 0 : parseDuration(delay, 'delay'),
+    deadlineAt: deadline === undefined ? null : parseInstant(deadline, 'deadline'),
+    timeoutMs: timeout === undefined ? target.timeoutMs : parseDuration(timeout, 'timeout'),
     maxAttempts: explicit ?? retry?.attempts ?? fromContract ?? DEFAULTS.attempts,
     maxAttemptsFixed: explicit !== null || retry !== null,
     retry,
     maxCrashes:
-      options.maxCrashes === undefined
-        ? target.maxCrashes
-        : parseInteger(options.maxCrashes, 'maxCrashes', 1, LIMITS.attempts),
+      maxCrashes === undefined ? target.maxCrashes : parseInteger(maxCrashes, 'maxCrashes', 1, LIMITS.attempts),
+    idempotencyKey:
+      idempotencyKey === undefined || idempotencyKey === null
+        ? null
+        : parseText(idempotencyKey, 'idempotencyKey', LIMITS.idempotencyKeyChars),
+    metadata,
+    traceId: traceId === undefined ? findTraceId(metadata, input) : parseText(traceId, 'traceId', LIMITS.nameChars),
+    keepResultMs: keepResult === undefined ? target.keepResultMs : parseDuration(keepResult, 'keepResult'),
+    replayOf: null,
   }
 }
 

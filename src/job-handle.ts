@@ -53,15 +53,25 @@ export interface JobHandle<Output = unknown> {
   result(options?: { readonly timeout?: Duration }): Promise<Output>
 }
 
-export function createHandle<Output>(id: JobId, deduplicated: boolean, context: ResultContext): JobHandle<Output> {
-  return {
-    id,
-    deduplicated,
-    result: async (options = {}) => {
-      const timeoutMs = options.timeout === undefined ? RESULT_TIMEOUT_MS : parseDuration(options.timeout, 'timeout')
-      return (await awaitResult(id, timeoutMs, context)) as Output
-    },
+class Handle<Output> implements JobHandle<Output> {
+  readonly id: JobId
+  readonly deduplicated: boolean
+  readonly #context: ResultContext
+
+  constructor(id: JobId, deduplicated: boolean, context: ResultContext) {
+    this.id = id
+    this.deduplicated = deduplicated
+    this.#context = context
   }
+
+  async result(options: { readonly timeout?: Duration } = {}): Promise<Output> {
+    const timeoutMs = options.timeout === undefined ? RESULT_TIMEOUT_MS : parseDuration(options.timeout, 'timeout')
+    return (await awaitResult(this.id, timeoutMs, this.#context)) as Output
+  }
+}
+
+export function createHandle<Output>(id: JobId, deduplicated: boolean, context: ResultContext): JobHandle<Output> {
+  return new Handle(id, deduplicated, context)
 }
 
 async function awaitResult(id: JobId, timeoutMs: number, context: ResultContext): Promise<unknown> {

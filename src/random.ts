@@ -36,7 +36,7 @@ function createSystemRandom(): Random {
 export const systemRandom: Random = createSystemRandom()
 
 /** Crockford's base 32, as the ULID specification uses it: https://github.com/ulid/spec */
-const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const CROCKFORD = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 'latin1')
 const TIME_CHARS = 10
 const RANDOM_CHARS = 16
 
@@ -45,28 +45,21 @@ export function nonce(random: Random): string {
   return Buffer.from(random.bytes(12)).toString('hex')
 }
 
-function encodeTime(timeMs: number): string {
-  let text = ''
-  let rest = timeMs
-  for (let index = 0; index < TIME_CHARS; index += 1) {
-    text = CROCKFORD.charAt(rest % 32) + text
-    rest = Math.floor(rest / 32)
-  }
-  return text
-}
-
 /**
  * Makes ULIDs that sort in the order they were made, also within one millisecond and when the clock goes back:
  * the time part never falls, and within one time part the random part counts up by one.
  */
 export function createUlidFactory(clock: Clock, random: Random): () => string {
   const digits = new Uint8Array(RANDOM_CHARS)
+  // One flat string is cut from this buffer: joining characters would leave a rope of 26 pieces behind in every id.
+  const text = Buffer.alloc(TIME_CHARS + RANDOM_CHARS)
   let lastMs = -1
-  let timeText = ''
 
   const refill = (timeMs: number): void => {
     lastMs = timeMs
-    timeText = encodeTime(timeMs)
+    for (let index = TIME_CHARS - 1, rest = timeMs; index >= 0; index -= 1, rest = Math.floor(rest / 32)) {
+      text[index] = CROCKFORD[rest % 32] ?? 0
+    }
     const bytes = random.bytes(RANDOM_CHARS)
     // A first digit below 16 leaves 2^79 increments before the random part can overflow.
     for (let index = 0; index < RANDOM_CHARS; index += 1) digits[index] = (bytes[index] ?? 0) & (index === 0 ? 15 : 31)
@@ -87,8 +80,7 @@ export function createUlidFactory(clock: Clock, random: Random): () => string {
     const timeMs = Math.max(0, Math.floor(clock.now()))
     if (timeMs > lastMs) refill(timeMs)
     else increment()
-    let text = timeText
-    for (let index = 0; index < RANDOM_CHARS; index += 1) text += CROCKFORD.charAt(digits[index] ?? 0)
-    return text
+    for (let index = 0; index < RANDOM_CHARS; index += 1) text[TIME_CHARS + index] = CROCKFORD[digits[index] ?? 0] ?? 0
+    return text.toString('latin1')
   }
 }

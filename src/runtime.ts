@@ -100,7 +100,15 @@ export class Runtime {
     const modules = [...settings.handlers.values()].filter(
       (handler): handler is ThreadHandler => handler.kind === 'thread',
     )
-    this.pool = modules.length === 0 ? null : new PoolActor({ threads: settings.concurrency, timers, modules })
+    this.pool =
+      modules.length === 0
+        ? null
+        : new PoolActor({
+            threads: settings.concurrency,
+            timers,
+            modules,
+            onIdleCrash: (error) => logger.warn({ err: error }, 'a handler thread died with no attempt in it'),
+          })
     const keeper = new LeaseKeeper({ backend, clock, timers, logger, leaseMs })
     this.dispatcher = new Dispatcher({
       backend,
@@ -224,10 +232,18 @@ export class Runtime {
       return
     }
     const state = actor.lifecycle.send(verdict === 'cancelled' ? 'cancel' : EVENT_OF[settlement.kind])
-    const fields = this.describe(actor, settlement, state)
-    logAttempt(this.engine.logger, fields)
-    this.emit(settlement.kind, fields)
+    if (this.isHeard(settlement.kind, state)) {
+      const fields = this.describe(actor, settlement, state)
+      logAttempt(this.engine.logger, fields)
+      this.emit(settlement.kind, fields)
+    }
     if (state === 'completed' || state === 'dlq' || state === 'cancelled') this.engine.onEnded(actor.job.id)
+  }
+
+  /** Nearly every attempt succeeds and nobody listens: then nothing is made for it. */
+  private isHeard(kind: Settlement['kind'], state: JobState): boolean {
+    if (kind !== 'complete' || state !== 'completed') return true
+    return this.events.listenerCount('completed') > 0 || this.engine.logger.isLevelEnabled('debug')
   }
 
   private describe(actor: JobActor, settlement: Settlement, state: JobState): JobEventFields {

@@ -4,7 +4,7 @@
  * States: `active` (claims), `draining` (claims nothing, waits for what runs), `stopped`. An idle dispatcher waits for a hint,
  * the next due time, or the poll, whichever comes first.
  */
-import type { Claim, ClaimedJob, Grant, Reply, Verdict } from '../backends/protocol/index.ts'
+import type { Claim, ClaimedJob, Grant, Reply, Settlement, Verdict } from '../backends/protocol/index.ts'
 import type { TimerHandle } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
 import type { HoldfastError } from '../errors.ts'
@@ -33,7 +33,7 @@ export interface DispatcherOptions {
 
 type DispatcherMessage =
   | { readonly type: 'wake' }
-  | { readonly type: 'over'; readonly actor: JobActor; readonly ending: Ending | null }
+  | { readonly type: 'over'; readonly actor: JobActor; readonly settlement: Settlement | null }
   | { readonly type: 'turned'; readonly turn: SentTurn; readonly reply: Reply<'job.turn'> }
   | { readonly type: 'notTurned'; readonly turn: SentTurn; readonly error: HoldfastError }
 
@@ -153,7 +153,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
         this.schedule()
         return
       case 'over':
-        this.over(message.actor, message.ending)
+        this.over(message.actor, message.settlement)
         return
       case 'turned':
         this.isTurning = false
@@ -246,38 +246,45 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     if (grant.deadlined.length > 0) this.options.onDeadlined(grant.deadlined)
     this.claimed += grant.jobs.length
     this.emptyClaim = grant.jobs.length === 0 && !grant.more
-    for (const job of grant.jobs) this.begin(job, turn.sentAt)
+    this.begin(grant.jobs, turn.sentAt)
     if (grant.more) this.isClaimDue = true
     if (this.queue.size > 0 || (this.isClaimDue && this.running.size < this.slots)) this.schedule()
     else this.waitFor(grant.dueInMs)
   }
 
-  private begin(job: ClaimedJob, claimedAt: number): void {
-    const { retention } = this.options.env
-    const actor = new JobActor(job, this.options.env, (ended, settlement) => {
-      this.tell({ type: 'over', actor: ended, ending: settlement === null ? null : { actor: ended, settlement } })
-    })
-    this.options.keeper.hold(actor, claimedAt)
-    if (this.isDraining) {
-      const { id, token } = job
-      this.queue.add({
-        actor,
-        settlement: { kind: 'release', id, token, durationMs: 0, keepMs: retention.cancelledMs, started: false },
-      })
-      return
+  private begin(jobs: readonly ClaimedJob[], claimedAt: number): void {
+    const { env, keeper } = this.options
+    const hooks = { claimedAt, onOver: this.onOver }
+    for (const job of jobs) {
+      const actor = new JobActor(job, env, hooks)
+      keeper.hold(actor)
+      if (this.isDraining) this.giveBack(actor)
+      else {
+        this.running.add(actor)
+        actor.start()
+      }
     }
-    this.running.add(actor)
-    actor.start()
   }
 
-  private over(actor: JobActor, ending: Ending | null): void {
+  /** A job that came after draining began was never started: it goes back uncharged. */
+  private giveBack(actor: JobActor): void {
+    const { id, token } = actor.job
+    const keepMs = this.options.env.retention.cancelledMs
+    this.queue.add({ actor, settlement: { kind: 'release', id, token, durationMs: 0, keepMs, started: false } })
+  }
+
+  private readonly onOver = (actor: JobActor, settlement: Settlement | null): void => {
+    this.tell({ type: 'over', actor, settlement })
+  }
+
+  private over(actor: JobActor, settlement: Settlement | null): void {
     this.running.delete(actor)
-    if (ending === null) {
+    if (settlement === null) {
       this.options.keeper.drop(actor)
       this.isClaimDue = true
       this.options.onLost(actor)
       this.changed()
-    } else this.queue.add(ending)
+    } else this.queue.add({ actor, settlement })
     this.schedule()
   }
 

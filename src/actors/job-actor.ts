@@ -14,7 +14,8 @@ import type { Failure, Payload } from '../job.ts'
 import { type AttemptEnvironment, expectedAttempts, settleFailure } from './attempt.ts'
 import { type AttemptOwner, HandlerContext, leaseEpochOf } from './handler-context.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
-import type { ThreadRun } from './pool-actor.ts'
+import type { ThreadRun } from './thread-run.ts'
+import { threadServices } from './thread-services.ts'
 
 /** Called once, with what the store is to be told; null when the lease is lost and nothing may be. */
 export type OverListener = (actor: JobActor, settlement: Settlement | null) => void
@@ -37,6 +38,8 @@ export class JobActor implements AttemptOwner {
   readonly env: AttemptEnvironment
   readonly startedAt: number
   readonly lifecycle: Lifecycle
+  /** Monotonic time before the request that last granted or renewed the lease was sent; kept by the lease keeper. */
+  leaseConfirmedAt: number
   isOver = false
   private readonly onOver: OverListener
   private abortReason: HoldfastError | null = null
@@ -44,11 +47,16 @@ export class JobActor implements AttemptOwner {
   private timer: TimerHandle = null
   private thread: ThreadRun | null = null
 
-  constructor(job: ClaimedJob, env: AttemptEnvironment, onOver: OverListener) {
+  constructor(
+    job: ClaimedJob,
+    env: AttemptEnvironment,
+    hooks: { readonly claimedAt: number; readonly onOver: OverListener },
+  ) {
     this.job = job
     this.env = env
-    this.onOver = onOver
+    this.onOver = hooks.onOver
     this.startedAt = env.clock.monotonic()
+    this.leaseConfirmedAt = hooks.claimedAt
     this.lifecycle = createLifecycle(job.id, 'queued', env.inspect)
     this.lifecycle.send('claim')
   }
@@ -184,26 +192,13 @@ export class JobActor implements AttemptOwner {
           traceId: job.traceId,
         },
       },
-      this.threadServices(),
+      threadServices(this),
     )
     if (this.abortReason !== null) this.thread.abort({ code: this.abortReason.code, message: this.abortReason.message })
     void this.thread.outcome.then((outcome) => {
       if (outcome.kind === 'succeeded') this.succeeded(outcome.output)
       else this.ended(outcome.failure)
     })
-  }
-
-  private threadServices() {
-    const context = new HandlerContext(this)
-    return {
-      progress: (value: unknown) => context.progress(value),
-      enqueue: (type: string, input: unknown, options: unknown) => context.enqueue(type, input, options as object),
-      log: (level: string, fields: object, message: string | undefined) => {
-        const { log } = context
-        const write = Object.hasOwn(LOG_LEVELS, level) ? LOG_LEVELS[level as keyof typeof LOG_LEVELS] : 'info'
-        log[write](fields, message)
-      },
-    }
   }
 
   private succeeded(output: unknown): void {
@@ -311,15 +306,6 @@ export class JobActor implements AttemptOwner {
     return this.env.clock.monotonic() - this.startedAt
   }
 }
-
-const LOG_LEVELS = {
-  trace: 'trace',
-  debug: 'debug',
-  info: 'info',
-  warn: 'warn',
-  error: 'error',
-  fatal: 'fatal',
-} as const
 
 /** The reason a signal fires with. */
 export function abortReason(

@@ -16,17 +16,11 @@ const RENEWALS_A_LEASE = 3
 /** Share of the lease after which an unrenewed one is given up locally. */
 const LOCAL_DEADLINE = 0.8
 
-interface Held {
-  readonly actor: JobActor
-  /** Monotonic time before the request that last granted or renewed the lease was sent. */
-  confirmedAt: number
-}
-
 type KeeperMessage =
   | { readonly type: 'tick' }
   | {
       readonly type: 'renewed'
-      readonly asked: readonly Held[]
+      readonly asked: readonly JobActor[]
       readonly sentAt: number
       readonly outcomes: readonly RenewOutcome[]
     }
@@ -42,7 +36,7 @@ export interface LeaseKeeperOptions {
 
 export class LeaseKeeper extends Actor<KeeperMessage> {
   private readonly options: LeaseKeeperOptions
-  private readonly held = new Map<string, Held>()
+  private readonly held = new Set<JobActor>()
   private timer: TimerHandle = null
   private isRenewing = false
 
@@ -51,13 +45,12 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     this.options = options
   }
 
-  /** `claimedAt`: monotonic time before the claim was sent. */
-  hold(actor: JobActor, claimedAt: number): void {
-    this.held.set(actor.job.token, { actor, confirmedAt: claimedAt })
+  hold(actor: JobActor): void {
+    this.held.add(actor)
   }
 
   drop(actor: JobActor): void {
-    this.held.delete(actor.job.token)
+    this.held.delete(actor)
   }
 
   /** How many leases are held. */
@@ -95,8 +88,8 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
         return
       case 'renewed':
         this.isRenewing = false
-        message.asked.forEach((held, index) => {
-          this.apply(held, message.outcomes[index] ?? 'gone', message.sentAt)
+        message.asked.forEach((actor, index) => {
+          this.apply(actor, message.outcomes[index] ?? 'gone', message.sentAt)
         })
         return
       case 'notRenewed':
@@ -115,8 +108,8 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
       return
     }
     if (this.held.size === 0) return
-    const asked = [...this.held.values()]
-    const leases = asked.map(({ actor }) => ({ id: actor.job.id, token: actor.job.token }))
+    const asked = [...this.held]
+    const leases = asked.map(({ job }) => ({ id: job.id, token: job.token }))
     const sentAt = this.options.clock.monotonic()
     this.isRenewing = true
     this.options.backend.ask('lease.renew', { leases, leaseMs: this.options.leaseMs }).then(
@@ -125,20 +118,19 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     )
   }
 
-  private apply(held: Held, outcome: RenewOutcome, sentAt: number): void {
-    const { actor } = held
-    if (!this.held.has(actor.job.token)) return
+  private apply(actor: JobActor, outcome: RenewOutcome, sentAt: number): void {
+    if (!this.held.has(actor)) return
     switch (outcome) {
       case 'renewed':
-        held.confirmedAt = sentAt
+        actor.leaseConfirmedAt = sentAt
         return
       case 'cancelRequested':
-        held.confirmedAt = sentAt
+        actor.leaseConfirmedAt = sentAt
         actor.abort(abortReason('JOB_CANCELLED', 'cancellation of the job was requested', actor.job.id))
         return
       case 'leaseLost':
       case 'gone':
-        this.held.delete(actor.job.token)
+        this.held.delete(actor)
         actor.abort(abortReason('LEASE_LOST', 'another worker or an operator has taken the job', actor.job.id))
         return
       default:
@@ -148,9 +140,9 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
 
   private giveUpOverdue(): void {
     const limit = this.options.clock.monotonic() - LOCAL_DEADLINE * this.options.leaseMs
-    for (const { actor, confirmedAt } of this.held.values()) {
-      if (confirmedAt <= limit)
-        actor.abort(abortReason('LEASE_LOST', 'the lease could not be renewed in time', actor.job.id))
+    for (const actor of this.held) {
+      if (actor.leaseConfirmedAt > limit) continue
+      actor.abort(abortReason('LEASE_LOST', 'the lease could not be renewed in time', actor.job.id))
     }
   }
 }

@@ -104,7 +104,7 @@ export async function reapExpired(options: Pick<ReaperOptions, 'backend' | 'rete
   }
 }
 
-const isApplied = (verdict: Verdict | undefined): boolean => verdict === 'applied'
+const isApplied = (verdict: Verdict | undefined): boolean => verdict === 'applied' || verdict === 'cancelled'
 
 function decideLease(lease: ExpiredLease, retention: Retention): Settlement {
   const { id, token, cancelRequested, workerId } = lease

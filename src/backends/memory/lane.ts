@@ -6,16 +6,18 @@
 import TinyQueue from 'tinyqueue'
 import type { JobRow } from './row.ts'
 
+/** `runAt` is the row's when it entered: a row that moves on and comes back at another time must not disturb the order it left. */
 interface Entry {
   readonly row: JobRow
   readonly ticket: number
+  readonly runAt: number
 }
 
 type Order = (a: Entry, b: Entry) => number
 
 const byReadiness: Order = (a, b) =>
-  b.row.definition.priority - a.row.definition.priority || a.row.runAt - b.row.runAt || a.row.sequence - b.row.sequence
-const byRunAt: Order = (a, b) => a.row.runAt - b.row.runAt || a.row.sequence - b.row.sequence
+  b.row.definition.priority - a.row.definition.priority || a.runAt - b.runAt || a.row.sequence - b.row.sequence
+const byRunAt: Order = (a, b) => a.runAt - b.runAt || a.row.sequence - b.row.sequence
 const byDeadline: Order = (a, b) => (a.row.definition.deadlineAt ?? 0) - (b.row.definition.deadlineAt ?? 0)
 
 /**
@@ -37,7 +39,7 @@ class RowQueue {
   }
 
   push(row: JobRow): void {
-    const entry = { row, ticket: row.ticket }
+    const entry = { row, ticket: row.ticket, runAt: row.runAt }
     const last = this.run[this.run.length - 1]
     if (last === undefined || this.order(last, entry) <= 0) this.run.push(entry)
     else this.heap.push(entry)

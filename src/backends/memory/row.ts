@@ -1,20 +1,16 @@
 /**
- * One job inside the memory store, and its views. A row's state changes only through `move`, which refuses what the
+ * One job inside the memory store. A row's state changes only through `move`, which refuses what the
  * machine does not allow: here the machine itself guards, elsewhere Lua and SQL must agree with it.
  */
 import { type JobEventType, nextState } from '../../actors/job-machine.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { AttemptRecord, Failure, JobDefinition, JobState, LeaseToken, Payload, RetryPolicy } from '../../job.ts'
-import type { ClaimedJob, StoredJob } from '../protocol/index.ts'
 
-/** Mutable; `token` outlives the lease so that a repeated settlement is recognised, and is wiped when others take the job. */
-export class JobRow {
-  readonly definition: JobDefinition
-  readonly sequence: number
-  readonly createdAt: number
-  state: JobState
-  updatedAt: number
-  runAt: number
+/**
+ * What a row has once it was claimed or ended: kept apart so that a job which only waits costs little.
+ * `token` outlives the lease so that a repeated settlement is recognised, and is wiped when others take the job.
+ */
+class Run {
   attempts = 0
   maxAttempts: number
   crashes = 0
@@ -34,8 +30,24 @@ export class JobRow {
   keepUntil: number | null = null
   progress: Payload | null = null
   history: AttemptRecord[] | null = null
-  /** Raised when the row enters an order again, so that entries left behind in a heap are known as stale. */
+
+  constructor({ maxAttempts, retry }: JobDefinition) {
+    this.maxAttempts = maxAttempts
+    this.retry = retry
+  }
+}
+
+/** Mutable; held by the store's map and by the orders of its lane. */
+export class JobRow {
+  readonly definition: JobDefinition
+  readonly sequence: number
+  readonly createdAt: number
+  state: JobState
+  updatedAt: number
+  runAt: number
+  /** Raised when the row enters an order again, so that entries left behind in one are known as stale. */
   ticket = 0
+  private ran: Run | null = null
 
   constructor(definition: JobDefinition, sequence: number, now: number) {
     this.definition = definition
@@ -43,10 +55,18 @@ export class JobRow {
     this.createdAt = now
     this.updatedAt = now
     this.runAt = definition.runAt ?? now + definition.delayMs
-    this.maxAttempts = definition.maxAttempts
-    this.retry = definition.retry
     const event = this.runAt > now ? 'schedule' : 'queue'
     this.state = nextState('new', event) ?? 'queued'
+  }
+
+  get run(): Run {
+    this.ran ??= new Run(this.definition)
+    return this.ran
+  }
+
+  /** The same for reading: never made by a read. */
+  get view(): Readonly<Run> {
+    return this.ran ?? new Run(this.definition)
   }
 
   move(event: JobEventType, now: number): void {
@@ -63,99 +83,20 @@ export class JobRow {
 
   /** True while `token` is the valid lease: expiry alone does not end it, the next owner does. */
   isHeldBy(token: LeaseToken): boolean {
-    return this.state === 'running' && this.token === token
+    return this.state === 'running' && this.run.token === token
   }
 
   record(outcome: AttemptRecord['outcome'], now: number, durationMs: number | null, failure: Failure | null): void {
-    this.history ??= []
-    this.history.push({
-      attempt: this.attempts,
+    this.run.history ??= []
+    this.run.history.push({
+      attempt: this.run.attempts,
       outcome,
-      workerId: this.workerId ?? '',
-      leaseEpoch: this.leaseEpoch,
-      startedAt: this.startedAt ?? now,
+      workerId: this.run.workerId ?? '',
+      leaseEpoch: this.run.leaseEpoch,
+      startedAt: this.run.startedAt ?? now,
       finishedAt: now,
       durationMs,
       failure,
     })
-  }
-
-  /** The attempts in order; the one that runs, or that completed the job, is read off the row itself. */
-  attemptsRecorded(): readonly AttemptRecord[] {
-    const past = this.history ?? []
-    if (this.state !== 'running' && this.state !== 'completed') return past
-    const last: AttemptRecord = {
-      attempt: this.attempts,
-      outcome: this.state === 'running' ? 'running' : 'succeeded',
-      workerId: this.workerId ?? '',
-      leaseEpoch: this.leaseEpoch,
-      startedAt: this.startedAt ?? this.updatedAt,
-      finishedAt: this.finishedAt,
-      durationMs: this.durationMs,
-      failure: null,
-    }
-    return [...past, last]
-  }
-
-  claimed(now: number): ClaimedJob {
-    const { definition } = this
-    return {
-      id: definition.id,
-      type: definition.type,
-      lane: definition.lane,
-      payload: definition.payload,
-      token: this.token ?? '',
-      attempt: this.attempts,
-      maxAttempts: this.maxAttempts,
-      maxAttemptsFixed: definition.maxAttemptsFixed,
-      crashes: this.crashes,
-      maxCrashes: definition.maxCrashes,
-      retry: this.retry,
-      timeoutMs: definition.timeoutMs,
-      deadlineAt: definition.deadlineAt,
-      deadlineInMs: definition.deadlineAt === null ? null : definition.deadlineAt - now,
-      metadata: definition.metadata,
-      traceId: definition.traceId,
-      keepResultMs: definition.keepResultMs,
-    }
-  }
-
-  stored(withValues: boolean): StoredJob {
-    const { definition } = this
-    const isRunning = this.state === 'running'
-    return {
-      id: definition.id,
-      type: definition.type,
-      lane: definition.lane,
-      state: this.state,
-      priority: definition.priority,
-      createdAt: this.createdAt,
-      updatedAt: this.updatedAt,
-      runAt: this.runAt,
-      deadlineAt: definition.deadlineAt,
-      timeoutMs: definition.timeoutMs,
-      attempts: this.attempts,
-      maxAttempts: this.maxAttempts,
-      maxAttemptsFixed: definition.maxAttemptsFixed,
-      crashes: this.crashes,
-      maxCrashes: definition.maxCrashes,
-      retry: this.retry,
-      idempotencyKey: definition.idempotencyKey,
-      metadata: definition.metadata,
-      traceId: definition.traceId,
-      replayOf: definition.replayOf,
-      workerId: this.workerId,
-      leaseEpoch: this.leaseEpoch === 0 ? null : this.leaseEpoch,
-      leaseExpiresAt: isRunning ? this.leaseExpiresAt : null,
-      startedAt: this.startedAt,
-      finishedAt: this.finishedAt,
-      cancelRequested: this.cancelRequested,
-      lastFailure: this.lastFailure,
-      dlqCode: this.dlqCode,
-      keepResultMs: definition.keepResultMs,
-      payload: withValues ? definition.payload : '',
-      output: withValues ? this.output : null,
-      progress: this.progress,
-    }
   }
 }

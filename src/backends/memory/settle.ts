@@ -15,12 +15,14 @@ const AFTER: Readonly<Record<Settlement['kind'], readonly JobState[]>> = {
 
 export function settle(row: JobRow, settlement: Settlement, now: number): Verdict {
   if (!row.isHeldBy(settlement.token)) {
-    return row.token === settlement.token && AFTER[settlement.kind].includes(row.state) ? 'alreadyApplied' : 'leaseLost'
+    return row.run.token === settlement.token && AFTER[settlement.kind].includes(row.state)
+      ? 'alreadyApplied'
+      : 'leaseLost'
   }
-  const isPutBack = settlement.kind === 'retry' || settlement.kind === 'release'
-  if (row.cancelRequested && isPutBack) {
-    const failure =
-      settlement.kind === 'retry' ? settlement.failure : { code: 'CANCELLED', message: 'cancelled on request' }
+  const { kind } = settlement
+  // A reaper may have decided to requeue before the cancellation was asked for.
+  if (row.run.cancelRequested && (kind === 'retry' || kind === 'release' || kind === 'requeue')) {
+    const failure = kind === 'release' ? { code: 'CANCELLED', message: 'cancelled on request' } : settlement.failure
     end(row, { ...settlement, kind: 'cancel', failure }, now)
     return 'cancelled'
   }
@@ -36,32 +38,32 @@ type Kind<K extends Settlement['kind']> = Extract<Settlement, { kind: K }>
 function release(row: JobRow, settlement: Kind<'release'>, now: number): void {
   if (settlement.started) row.record('released', now, settlement.durationMs, null)
   row.move('release', now)
-  row.attempts -= 1
+  row.run.attempts -= 1
 }
 
 function putBack(row: JobRow, settlement: Kind<'retry'>, now: number): void {
   row.record(settlement.failure.code === 'PANIC' ? 'crashed' : 'failed', now, settlement.durationMs, settlement.failure)
   row.move('retry', now)
   row.runAt = now + settlement.delayMs
-  row.lastFailure = settlement.failure
-  row.crashes = settlement.crashes
-  row.retry = settlement.retry
-  row.maxAttempts = settlement.maxAttempts
+  row.run.lastFailure = settlement.failure
+  row.run.crashes = settlement.crashes
+  row.run.retry = settlement.retry
+  row.run.maxAttempts = settlement.maxAttempts
 }
 
 function requeue(row: JobRow, settlement: Kind<'requeue'>, now: number): void {
   row.record('crashed', now, null, settlement.failure)
   row.move('expire', now)
-  row.lastFailure = settlement.failure
-  row.crashes = settlement.crashes
+  row.run.lastFailure = settlement.failure
+  row.run.crashes = settlement.crashes
 }
 
 function end(row: JobRow, settlement: Kind<'complete' | 'dead' | 'cancel'>, now: number): void {
   if (settlement.kind === 'complete') {
     row.move('complete', now)
-    row.output = settlement.output
-    row.durationMs = settlement.durationMs
-    row.outputUntil =
+    row.run.output = settlement.output
+    row.run.durationMs = settlement.durationMs
+    row.run.outputUntil =
       settlement.output === null || settlement.keepOutputMs === null ? null : now + settlement.keepOutputMs
   } else {
     const isDead = settlement.kind === 'dead'
@@ -69,12 +71,12 @@ function end(row: JobRow, settlement: Kind<'complete' | 'dead' | 'cancel'>, now:
     const hasCrashed = failure.code === 'PANIC' || failure.code === 'LEASE_EXPIRED'
     row.record(isDead ? (hasCrashed ? 'crashed' : 'failed') : 'cancelled', now, settlement.durationMs, failure)
     row.move(isDead ? 'die' : 'cancel', now)
-    row.lastFailure = failure
+    row.run.lastFailure = failure
     if (isDead) {
-      row.dlqCode = settlement.code
-      row.crashes = settlement.crashes
+      row.run.dlqCode = settlement.code
+      row.run.crashes = settlement.crashes
     }
   }
-  row.finishedAt = now
-  row.keepUntil = settlement.keepMs === null ? null : now + settlement.keepMs
+  row.run.finishedAt = now
+  row.run.keepUntil = settlement.keepMs === null ? null : now + settlement.keepMs
 }

@@ -19,6 +19,7 @@ import { leaseToken, nextEpoch } from '../rules.ts'
 import { Lane } from './lane.ts'
 import { JobRow } from './row.ts'
 import { settle } from './settle.ts'
+import { attemptsOf, claimedOf, storedOf } from './view.ts'
 
 export class MemoryStore {
   private readonly clock: Clock
@@ -42,9 +43,11 @@ export class MemoryStore {
     'job.progress': (request) => this.progress(request),
     'job.cancel': (request) => this.cancel(request),
     'job.promote': (request) => this.promote(request),
-    'job.get': ({ ids }) => ({ jobs: ids.map((id) => this.jobs.get(id)?.stored(true) ?? null) }),
+    'job.get': ({ ids }) => ({
+      jobs: ids.map((id) => viewOf(this.jobs.get(id), (row) => storedOf(row, true)) ?? null),
+    }),
     'job.list': (request) => this.list(request),
-    'job.history': ({ ids }) => ({ attempts: ids.map((id) => this.jobs.get(id)?.attemptsRecorded() ?? []) }),
+    'job.history': ({ ids }) => ({ attempts: ids.map((id) => viewOf(this.jobs.get(id), attemptsOf) ?? []) }),
     'queue.stats': (request) => this.stats(request),
     'queue.policy': (request) => this.policy(request),
     'store.maintain': (request) => this.maintain(request),
@@ -100,8 +103,8 @@ export class MemoryStore {
   }
 
   private ended(row: JobRow): void {
-    if (row.keepUntil !== null && row.keepUntil <= row.updatedAt) this.forget(row)
-    else if (row.keepUntil !== null || row.outputUntil !== null) this.expiring.add(row)
+    if (row.run.keepUntil !== null && row.run.keepUntil <= row.updatedAt) this.forget(row)
+    else if (row.run.keepUntil !== null || row.run.outputUntil !== null) this.expiring.add(row)
   }
 
   private forget(row: JobRow): void {
@@ -113,7 +116,7 @@ export class MemoryStore {
 
   private claim(claim: Claim, now: number, resend: boolean): Grant {
     const held = resend
-      ? [...this.running].filter((row) => row.token?.includes(`:${claim.workerId}:${claim.nonce}.`))
+      ? [...this.running].filter((row) => row.run.token?.includes(`:${claim.workerId}:${claim.nonce}.`))
       : []
     const rows: JobRow[] = [...held]
     const limit = held.length > 0 ? held.length : claim.limit
@@ -135,27 +138,32 @@ export class MemoryStore {
       const laneDueAt = lane.nextDueAt()
       if (laneDueAt !== null) dueAt = Math.min(dueAt ?? laneDueAt, laneDueAt)
     }
-    return { jobs: rows.map((row) => row.claimed(now)), more, dueInMs: dueAt === null ? null : dueAt - now, deadlined }
+    return {
+      jobs: rows.map((row) => claimedOf(row, now)),
+      more,
+      dueInMs: dueAt === null ? null : dueAt - now,
+      deadlined,
+    }
   }
 
   private grant(row: JobRow, claim: Claim, now: number, ordinal: number): void {
     row.move('claim', now)
-    row.attempts += 1
-    row.leaseEpoch = nextEpoch(row.leaseEpoch, now)
-    row.token = leaseToken(row.leaseEpoch, claim.workerId, claim.nonce, ordinal)
-    row.workerId = claim.workerId
-    row.startedAt = now
-    row.leaseExpiresAt = now + claim.leaseMs
+    row.run.attempts += 1
+    row.run.leaseEpoch = nextEpoch(row.run.leaseEpoch, now)
+    row.run.token = leaseToken(row.run.leaseEpoch, claim.workerId, claim.nonce, ordinal)
+    row.run.workerId = claim.workerId
+    row.run.startedAt = now
+    row.run.leaseExpiresAt = now + claim.leaseMs
     this.running.add(row)
   }
 
   private buryDeadlined(lane: Lane, now: number, keepMs: number | null): JobId[] {
     return Array.from(lane.takeDeadlined(now), (row) => {
       row.move('die', now)
-      row.dlqCode = 'DEADLINE_EXCEEDED'
-      row.lastFailure ??= { code: 'DEADLINE_EXCEEDED', message: 'the deadline passed before the job could start' }
-      row.finishedAt = now
-      row.keepUntil = keepMs === null ? null : now + keepMs
+      row.run.dlqCode = 'DEADLINE_EXCEEDED'
+      row.run.lastFailure ??= { code: 'DEADLINE_EXCEEDED', message: 'the deadline passed before the job could start' }
+      row.run.finishedAt = now
+      row.run.keepUntil = keepMs === null ? null : now + keepMs
       lane.dropped()
       this.ended(row)
       return row.definition.id
@@ -168,8 +176,8 @@ export class MemoryStore {
       const row = this.jobs.get(id)
       if (row === undefined) return 'gone' as const
       if (!row.isHeldBy(token)) return 'leaseLost' as const
-      row.leaseExpiresAt = now + leaseMs
-      return row.cancelRequested ? ('cancelRequested' as const) : ('renewed' as const)
+      row.run.leaseExpiresAt = now + leaseMs
+      return row.run.cancelRequested ? ('cancelRequested' as const) : ('renewed' as const)
     })
     return { outcomes }
   }
@@ -179,25 +187,25 @@ export class MemoryStore {
     const verdicts = decisions.map((decision) => {
       const row = this.jobs.get(decision.id)
       if (row === undefined) return 'gone' as const
-      if (!row.isHeldBy(decision.token) || row.leaseExpiresAt > now) return 'leaseLost' as const
+      if (!row.isHeldBy(decision.token) || row.run.leaseExpiresAt > now) return 'leaseLost' as const
       const verdict = this.settle(decision, now)
-      row.token = null
+      row.run.token = null
       return verdict
     })
-    const expired = [...this.running].filter((row) => row.leaseExpiresAt <= now).slice(0, limit)
+    const expired = [...this.running].filter((row) => row.run.leaseExpiresAt <= now).slice(0, limit)
     return {
       verdicts,
       expired: expired.map((row) => ({
         id: row.definition.id,
-        token: row.token ?? '',
-        workerId: row.workerId ?? '',
-        attempt: row.attempts,
-        maxAttempts: row.maxAttempts,
-        crashes: row.crashes,
+        token: row.run.token ?? '',
+        workerId: row.run.workerId ?? '',
+        attempt: row.run.attempts,
+        maxAttempts: row.run.maxAttempts,
+        crashes: row.run.crashes,
         maxCrashes: row.definition.maxCrashes,
-        cancelRequested: row.cancelRequested,
-        startedAt: row.startedAt ?? now,
-        expiredForMs: now - row.leaseExpiresAt,
+        cancelRequested: row.run.cancelRequested,
+        startedAt: row.run.startedAt ?? now,
+        expiredForMs: now - row.run.leaseExpiresAt,
       })),
     }
   }
@@ -207,7 +215,7 @@ export class MemoryStore {
       const row = this.jobs.get(id)
       if (row === undefined) return 'gone' as const
       if (!row.isHeldBy(token)) return 'leaseLost' as const
-      row.progress = progress
+      row.run.progress = progress
       return 'applied' as const
     })
     return { verdicts }
@@ -220,7 +228,7 @@ export class MemoryStore {
       if (row === undefined) return 'not_found' as const
       if (isTerminal(row.state)) return 'already_terminal' as const
       if (row.state === 'running' && !force) {
-        row.cancelRequested = true
+        row.run.cancelRequested = true
         return 'requested' as const
       }
       this.cancelNow(row, now, keepMs)
@@ -234,9 +242,9 @@ export class MemoryStore {
     row.move('cancel', now)
     if (wasRunning)
       row.record('cancelled', now, null, { code: 'CANCELLED', message: 'cancelled by force while it ran' })
-    row.token = null
-    row.finishedAt = now
-    row.keepUntil = keepMs === null ? null : now + keepMs
+    row.run.token = null
+    row.run.finishedAt = now
+    row.run.keepUntil = keepMs === null ? null : now + keepMs
     if (wasRunning) this.running.delete(row)
     else this.lane(row.definition.lane).dropped()
     this.ended(row)
@@ -269,7 +277,7 @@ export class MemoryStore {
     const page = wanted.slice(0, query.limit)
     const last = page.at(-1)
     return {
-      jobs: page.map((row) => row.stored(false)),
+      jobs: page.map((row) => storedOf(row, false)),
       cursor: last === undefined || wanted.length <= query.limit ? null : String(last.sequence),
     }
   }
@@ -312,13 +320,13 @@ export class MemoryStore {
     let outputsDropped = 0
     for (const row of this.expiring) {
       if (pruned + outputsDropped >= limit) break
-      if (row.keepUntil !== null && row.keepUntil <= now) {
+      if (row.run.keepUntil !== null && row.run.keepUntil <= now) {
         this.forget(row)
         pruned += 1
-      } else if (row.outputUntil !== null && row.outputUntil <= now) {
-        row.output = null
-        row.outputUntil = null
-        if (row.keepUntil === null) this.expiring.delete(row)
+      } else if (row.run.outputUntil !== null && row.run.outputUntil <= now) {
+        row.run.output = null
+        row.run.outputUntil = null
+        if (row.run.keepUntil === null) this.expiring.delete(row)
         outputsDropped += 1
       }
     }
@@ -333,3 +341,6 @@ export class MemoryStore {
 }
 
 const keyOf = (lane: string, idempotencyKey: string): string => `${lane}\n${idempotencyKey}`
+
+const viewOf = <T>(row: JobRow | undefined, view: (row: JobRow) => T): T | undefined =>
+  row === undefined ? undefined : view(row)

@@ -63,8 +63,8 @@ export type Settlement =
   | (SettlementBase & { readonly kind: 'requeue'; readonly failure: Failure; readonly crashes: number })
 
 /**
- * `applied`: done now. `alreadyApplied`: this same settlement was applied before. `cancelled`: a retry or release
- * of a job whose cancellation was requested became its cancellation. `leaseLost`: another grant, an expiry or
+ * `applied`: done now. `alreadyApplied`: this same settlement was applied before. `cancelled`: a retry, release or
+ * requeue of a job whose cancellation was requested became its cancellation. `leaseLost`: another grant, an expiry or
  * a forced cancellation took the job; nothing was changed. `gone`: the job is not there any more.
  */
 export type Verdict = 'applied' | 'alreadyApplied' | 'cancelled' | 'leaseLost' | 'gone'

@@ -1,0 +1,28 @@
+// An idle worker: time from the start of one enqueue to the start of its handler, one job at a time; the median of a run.
+import { handle } from 'holdfast'
+import { inputOf, noop, open } from './shared.mjs'
+
+export const unit = { name: 'ms p50', higherIsBetter: false }
+export const defaults = { concurrency: 10, jobs: { memory: 300, sqlite: 300 } }
+
+export async function run(options) {
+  const hf = await open(options)
+  let started = () => {}
+  const worker = await hf.worker({
+    handlers: [handle(noop, async () => started(performance.now()))],
+    concurrency: options.concurrency,
+  })
+  const times = []
+  for (let index = 0; index < options.jobs; index += 1) {
+    const at = new Promise((resolve) => {
+      started = resolve
+    })
+    const from = performance.now()
+    await hf.enqueue(noop, inputOf(options.payloadBytes, index))
+    times.push((await at) - from)
+    await new Promise((resolve) => setTimeout(resolve, 2 + (index % 5)))
+  }
+  await worker.stop()
+  await hf.close()
+  return times.sort((a, b) => a - b)[Math.floor(times.length / 2)]
+}

@@ -1,0 +1,23 @@
+// Heap that one waiting job costs the process (memory store), or bytes on disk (SQLite).
+import { statSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { fill, open, prove } from './shared.mjs'
+
+export const unit = { name: 'bytes/job', higherIsBetter: false }
+export const defaults = { concurrency: 1, jobs: { memory: 100_000, sqlite: 100_000 } }
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc')
+
+export async function run(options) {
+  const hf = await open(options)
+  collect()
+  const before = process.memoryUsage().heapUsed
+  await fill(hf, options.jobs, options.payloadBytes)
+  collect()
+  const heap = process.memoryUsage().heapUsed - before
+  prove('memory', (await hf.stats()).counts.queued, options.jobs)
+  await hf.close()
+  return (options.store === 'memory' ? heap : statSync(options.url.slice('sqlite:'.length)).size) / options.jobs
+}

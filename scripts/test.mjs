@@ -1,0 +1,62 @@
+// The whole test run: build, lint, types, then every suite against what was built. Ends with `N passed, N failed`.
+// Each step counts as one test, so that a build that breaks is a failure with a number and not a silence.
+// Arguments are handed on to vitest; with any, only vitest runs.
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const bin = (name) => join(root, 'node_modules', '.bin', name)
+const filters = process.argv.slice(2)
+let passed = 0
+let failed = 0
+
+function step(name, command, args) {
+  console.log(`> ${name}`)
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit' })
+  if (error) console.error(error.message)
+  const isOk = status === 0
+  if (isOk) passed += 1
+  else failed += 1
+  return isOk
+}
+
+function vitest() {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
+  const report = join(folder, 'report.json')
+  const args = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...filters]
+  const { status } = spawnSync(bin('vitest'), args, { cwd: root, stdio: 'inherit' })
+  try {
+    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(
+      readFileSync(report, 'utf8'),
+    )
+    const brokenFiles = testResults.filter(
+      (file) => file.status === 'failed' && file.assertionResults.length === 0,
+    ).length
+    passed += numPassedTests
+    // A test that did not run has not passed: there are no skips here.
+    failed += numFailedTests + numPendingTests + numTodoTests + brokenFiles
+    if (status !== 0 && failed === 0) failed += 1
+    if (numPassedTests === 0) failed += 1
+  } catch (error) {
+    console.error(`no report of the tests: ${error.message}`)
+    failed += 1
+  }
+  rmSync(folder, { recursive: true, force: true })
+}
+
+const isBuilt = step('build', process.execPath, [join(root, 'scripts', 'build.mjs')])
+if (isBuilt) {
+  if (filters.length === 0) {
+    step('lint and format', bin('biome'), ['check', '.'])
+    step('types of the tests', bin('tsc'), ['-p', 'tsconfig.test.json'])
+  }
+  vitest()
+  if (filters.length === 0)
+    step('planted bugs are caught', process.execPath, [join(root, 'test', 'mutants', 'run.mjs')])
+}
+
+console.log(`${passed} passed, ${failed} failed`)
+process.exitCode = failed === 0 ? 0 : 1

@@ -1,0 +1,155 @@
+/**
+ * One attempt in a handler thread as the main thread sees it, and the vocabulary that the job actor and the pool share.
+ * A run is `waiting` for a thread, `sent` to one, or `settled`; it settles once, and nothing reaches its services after.
+ * To piscina it is also the signal that ends the task's thread, which spares an AbortController a task.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import type { AbortReason, RunMessage, ThreadJob } from '../../workers/handler-protocol.ts'
+import { toFailure } from '../failure.ts'
+import type { Failure } from '../job.ts'
+
+/** An attempt to run. `input` is decoded and validated; only what structured cloning keeps may be in it. */
+export interface ThreadTask {
+  readonly module: URL
+  readonly maxHeapMb: number | null
+  readonly input: unknown
+  readonly job: ThreadJob
+}
+
+/** What a handler's `ctx` does in a thread is answered by these on the main thread. */
+export interface ThreadServices {
+  progress(value: unknown): Promise<void>
+  /** `options` is a `ThreadEnqueue` of `workers/handler-protocol.ts`. */
+  enqueue(type: string, input: unknown, options: unknown): Promise<{ id: string; deduplicated: boolean }>
+  log(level: string, fields: object, message: string | undefined): void
+}
+
+/** `failed`: the handler ended badly, or could not be started. `crashed`: its thread died under it; the code is PANIC. */
+export type ThreadOutcome =
+  | { readonly kind: 'succeeded'; readonly output: unknown }
+  | { readonly kind: 'failed'; readonly failure: Failure }
+  | { readonly kind: 'crashed'; readonly failure: Failure }
+
+export interface ThreadRun {
+  /** Never rejects. */
+  readonly outcome: Promise<ThreadOutcome>
+  /** Fires `ctx.signal` with a HoldfastError of this code; the first reason stands. */
+  abort(reason: AbortReason): void
+  /** Ends the thread; the outcome becomes `crashed`. Only a thread inside a blocking native call lives on until it returns. */
+  kill(): void
+}
+
+/** What the pool does for a run: hand on an abort, drop a run that has no thread yet. */
+export interface RunOwner {
+  abort(run: PoolRun): void
+  drop(run: PoolRun, maxHeapMb: number | null): void
+}
+
+export interface RunParts {
+  readonly number: number
+  readonly module: number
+  readonly task: ThreadTask
+  readonly services: ThreadServices
+  readonly owner: RunOwner
+}
+
+export class PoolRun implements ThreadRun {
+  readonly outcome: Promise<ThreadOutcome>
+  readonly parts: RunParts
+  state: 'waiting' | 'sent' | 'settled' = 'waiting'
+  abortReason: AbortReason | null = null
+  isKilled = false
+  /** The port its messages come from, null until the first one, and how many came. */
+  readonly inbox: { port: MessagePort | null; received: number } = { port: null, received: 0 }
+  #settle: (outcome: ThreadOutcome) => void = () => undefined
+  #endThread: (() => void) | null = null
+
+  constructor(parts: RunParts) {
+    this.parts = parts
+    this.outcome = new Promise((resolve) => {
+      this.#settle = resolve
+    })
+  }
+
+  abort(reason: AbortReason): void {
+    if (this.state === 'settled' || this.abortReason !== null) return
+    this.abortReason = { code: reason.code, message: reason.message }
+    if (this.state === 'sent') this.parts.owner.abort(this)
+  }
+
+  kill(): void {
+    if (this.state === 'settled' || this.isKilled) return
+    this.isKilled = true
+    if (this.state === 'waiting') this.parts.owner.drop(this, this.parts.task.maxHeapMb)
+    else this.endTask()
+  }
+
+  /** Makes piscina end the thread, or take the task from its queue. */
+  endTask(): void {
+    this.#endThread?.()
+  }
+
+  settle(outcome: ThreadOutcome): void {
+    if (this.state === 'settled') return
+    this.state = 'settled'
+    this.#settle(outcome)
+  }
+
+  /** piscina's side: it listens for the `abort` that ends the thread. */
+  once(_name: 'abort', listener: () => void): void {
+    this.#endThread = listener
+  }
+
+  off(): void {
+    this.#endThread = null
+  }
+
+  removeListener(): void {
+    this.#endThread = null
+  }
+}
+
+/** What is sent to the thread. */
+export function runMessage(run: PoolRun): RunMessage {
+  const { number, module, task } = run.parts
+  const { job } = task
+  return [
+    number,
+    module,
+    task.input,
+    run.abortReason,
+    job.jobId,
+    job.type,
+    job.lane,
+    job.attempt,
+    job.maxAttempts,
+    job.isLastAttempt,
+    job.leaseEpoch,
+    job.workerId,
+    job.deadlineAt,
+    job.metadata,
+    job.traceId,
+  ]
+}
+
+/** piscina says how a thread ended in words only. */
+const EXITED = /^worker exited with code: (-?\d+)$/
+
+function crashMessage(run: PoolRun, error: Failure, maxHeapMb: number | null): string {
+  if (run.isKilled) return 'the handler thread was terminated'
+  if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
+    const limit = maxHeapMb === null ? '' : `; maxHeapMb is ${maxHeapMb}`
+    return `the handler thread ran out of memory (ERR_WORKER_OUT_OF_MEMORY)${limit}`
+  }
+  const code = EXITED.exec(error.message)?.[1]
+  if (code !== undefined) return `the handler thread exited with code ${code}`
+  return `the handler thread died: ${error.message}`
+}
+
+/** The outcome of a run whose thread is gone, from what piscina rejected with. */
+export function crashOf(run: PoolRun, error: unknown, maxHeapMb: number | null): ThreadOutcome {
+  const cause = toFailure(error)
+  const message = crashMessage(run, cause, maxHeapMb)
+  const failure: Failure = { code: 'PANIC', message, ...(run.isKilled ? {} : { cause }) }
+  return { kind: 'crashed', failure }
+}

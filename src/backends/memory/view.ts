@@ -1,0 +1,86 @@
+/** What is seen of a row of the memory store: as a claimer gets it, as a reader gets it, and its attempts. Reads change nothing. */
+import type { AttemptRecord } from '../../job.ts'
+import type { ClaimedJob, StoredJob } from '../protocol/index.ts'
+import type { JobRow } from './row.ts'
+
+/** The attempts in order; the one that runs, or that completed the job, is read off the row itself. */
+export function attemptsOf(row: JobRow): readonly AttemptRecord[] {
+  const { view } = row
+  const past = view.history ?? []
+  if (row.state !== 'running' && row.state !== 'completed') return past
+  const last: AttemptRecord = {
+    attempt: view.attempts,
+    outcome: row.state === 'running' ? 'running' : 'succeeded',
+    workerId: view.workerId ?? '',
+    leaseEpoch: view.leaseEpoch,
+    startedAt: view.startedAt ?? row.updatedAt,
+    finishedAt: view.finishedAt,
+    durationMs: view.durationMs,
+    failure: null,
+  }
+  return [...past, last]
+}
+
+/** A job as its claimer gets it. */
+export function claimedOf(row: JobRow, now: number): ClaimedJob {
+  const { definition, run } = row
+  return {
+    id: definition.id,
+    type: definition.type,
+    lane: definition.lane,
+    payload: definition.payload,
+    token: run.token ?? '',
+    attempt: run.attempts,
+    maxAttempts: run.maxAttempts,
+    maxAttemptsFixed: definition.maxAttemptsFixed,
+    crashes: run.crashes,
+    maxCrashes: definition.maxCrashes,
+    retry: run.retry,
+    timeoutMs: definition.timeoutMs,
+    deadlineAt: definition.deadlineAt,
+    deadlineInMs: definition.deadlineAt === null ? null : definition.deadlineAt - now,
+    metadata: definition.metadata,
+    traceId: definition.traceId,
+    keepResultMs: definition.keepResultMs,
+  }
+}
+
+/** A job as it is read. Without values in lists. */
+export function storedOf(row: JobRow, withValues: boolean): StoredJob {
+  const { definition, view } = row
+  const isRunning = row.state === 'running'
+  return {
+    id: definition.id,
+    type: definition.type,
+    lane: definition.lane,
+    state: row.state,
+    priority: definition.priority,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+    runAt: row.runAt,
+    deadlineAt: definition.deadlineAt,
+    timeoutMs: definition.timeoutMs,
+    attempts: view.attempts,
+    maxAttempts: view.maxAttempts,
+    maxAttemptsFixed: definition.maxAttemptsFixed,
+    crashes: view.crashes,
+    maxCrashes: definition.maxCrashes,
+    retry: view.retry,
+    idempotencyKey: definition.idempotencyKey,
+    metadata: definition.metadata,
+    traceId: definition.traceId,
+    replayOf: definition.replayOf,
+    workerId: view.workerId,
+    leaseEpoch: view.leaseEpoch === 0 ? null : view.leaseEpoch,
+    leaseExpiresAt: isRunning ? view.leaseExpiresAt : null,
+    startedAt: view.startedAt,
+    finishedAt: view.finishedAt,
+    cancelRequested: view.cancelRequested,
+    lastFailure: view.lastFailure,
+    dlqCode: view.dlqCode,
+    keepResultMs: definition.keepResultMs,
+    payload: withValues ? definition.payload : '',
+    output: withValues ? view.output : null,
+    progress: view.progress,
+  }
+}

@@ -1,0 +1,47 @@
+/** Pages that are made from the code are up to date; pages that name tests name ones that exist. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+test('generated pages are up to date', () => {
+  const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts/generate-docs.mjs'), '--check'], {
+    encoding: 'utf8',
+  })
+  expect(stderr).toBe('')
+  expect(status).toBe(0)
+})
+
+test('every guarantee of docs/semantics.md names a test that exists', () => {
+  const text = readFileSync(join(root, 'docs/semantics.md'), 'utf8')
+  const named = [...text.matchAll(/`(test\/[^`]+?)`(?: \(([^)]+)\))?/g)]
+  expect(named.length).toBeGreaterThan(20)
+  const missing = named.filter(([, file = '', titles]) => {
+    if (!existsSync(join(root, file))) return true
+    const source = readFileSync(join(root, file), 'utf8')
+    return (titles ?? '')
+      .split(', ')
+      .some((title) => /^\d+$/.test(title) && !new RegExp(`['"\`]${title} `).test(source))
+  })
+  expect(missing.map(([whole]) => whole)).toEqual([])
+})
+
+test('links between pages lead somewhere', () => {
+  const pages = [
+    'README.md',
+    'CHANGELOG.md',
+    ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => join('docs', name)),
+  ]
+  const broken = pages.flatMap((page) =>
+    [...readFileSync(join(root, page), 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)/g)]
+      .map(([, target = '']) => target)
+      .filter((target) => !existsSync(join(root, page, '..', target)))
+      .map((target) => `${page}: ${target}`),
+  )
+  expect(broken).toEqual([])
+})

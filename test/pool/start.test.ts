@@ -1,0 +1,150 @@
+/**
+ * Starting and stopping: modules are proved loadable before any claim, and nothing keeps the process alive afterwards.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { PoolActor } from '#dist/src/actors/pool-actor.js'
+import { systemTimers } from '#dist/src/clock.js'
+import { defineJob, inThread } from '#dist/src/contract.js'
+import { failure, handlerUrl, output, recorder, TestPool, task } from '../support/thread-pool.ts'
+
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast # pool-'))
+})
+
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const poolOf = (...modules: URL[]): PoolActor =>
+  new PoolActor({
+    threads: 2,
+    timers: systemTimers,
+    modules: modules.map((module) => inThread(defineJob('test'), module)),
+  })
+
+describe('start', () => {
+  const broken = [
+    ['load-missing-default.mjs', 'expected `export default` of a function'],
+    ['load-throws.mjs', 'it does not load: RangeError: thrown while loading'],
+    ['load-exits.mjs', 'its thread died while it loaded: worker exited with code: 5'],
+    ['load-setup-fails.mjs', 'its setup() failed: Error: no database here'],
+    ['no-such-file.mjs', 'the file does not exist'],
+  ] as const
+
+  it.each(broken)('refuses %s by its path and what is wrong', async (name, problem) => {
+    const module = handlerUrl(name)
+    const actor = poolOf(handlerUrl('noop.mjs'), module)
+    const error = await actor.start().then(
+      () => null,
+      (thrown: unknown) => thrown,
+    )
+    expect(error).toMatchObject({ name: 'HoldfastError', code: 'HANDLER_MODULE_INVALID' })
+    expect(String(error)).toContain(`handler module ${fileURLToPath(module)}: ${problem}`)
+    const after = actor.run(task(1, { module: handlerUrl('noop.mjs') }), recorder().services)
+    expect(failure(await after.outcome)).toMatchObject({ kind: 'failed', code: 'CLOSED' })
+  })
+
+  it('refuses a syntax error and a missing dependency, and loads a path with a space and a hash', async () => {
+    const write = (name: string, text: string): URL => {
+      writeFileSync(join(folder, name), text)
+      return pathToFileURL(join(folder, name))
+    }
+    await expect(poolOf(write('syntax.mjs', 'export default function ( {')).start()).rejects.toThrow(
+      /syntax\.mjs: it does not load: SyntaxError/,
+    )
+    await expect(poolOf(write('needs.mjs', "import './absent.mjs'\nexport default () => 1")).start()).rejects.toThrow(
+      /needs\.mjs: it does not load: .*absent\.mjs/,
+    )
+    const fine = write('fine.mjs', 'export default (input) => input + 1')
+    const actor = poolOf(fine)
+    await actor.start()
+    expect(output(await actor.run(task(1, { module: fine }), recorder().services).outcome)).toBe(2)
+    await actor.stop()
+  })
+
+  it('loads CommonJS compiled from ES syntax, setup() included', async () => {
+    const module = handlerUrl('common-js.cjs')
+    const actor = poolOf(module)
+    await actor.start()
+    expect(output(await actor.run(task(1, { module }), recorder().services).outcome)).toBe('made by setup')
+    await actor.stop()
+  })
+
+  it('gives each heap limit its own threads and refuses a module that was not given', async () => {
+    const module = handlerUrl('thread-behaviour.mjs')
+    const actor = new PoolActor({
+      threads: 1,
+      timers: systemTimers,
+      modules: [inThread(defineJob('a'), module), inThread(defineJob('b'), module, { maxHeapMb: 64 })],
+    })
+    await actor.start()
+    const run = (maxHeapMb: number | null, url = module) =>
+      actor.run(task({ act: 'thread' }, { module: url, maxHeapMb }), recorder().services).outcome
+    expect(output(await run(null))).not.toBe(output(await run(64)))
+    expect(failure(await run(128))).toMatchObject({ kind: 'failed', code: 'HANDLER_MODULE_INVALID' })
+    expect(failure(await run(null, handlerUrl('noop.mjs')))).toMatchObject({ code: 'HANDLER_MODULE_INVALID' })
+    await actor.stop()
+  })
+
+  it('hides the addresses of stores from handlers and shows the rest', async () => {
+    const names = { HOLDFAST_URL: 'memory:', DATABASE_URL: 'x', MY_CACHE: 'redis://:secret@host', KEPT_HERE: 'yes' }
+    Object.assign(process.env, names)
+    const pool = new TestPool()
+    try {
+      await pool.actor.start()
+      const seen = output(await pool.act('environment')) as string[]
+      expect(Object.keys(names).filter((name) => seen.includes(name))).toEqual(['KEPT_HERE'])
+      expect(seen).toContain('PATH')
+    } finally {
+      for (const name of Object.keys(names)) delete process.env[name]
+      await pool.actor.stop()
+    }
+  })
+})
+
+describe('stop', () => {
+  it('crashes what runs, gives back what waits, and refuses what comes later', async () => {
+    const pool = new TestPool({ threads: 1 })
+    await pool.actor.start()
+    const running = pool.run({ act: 'loops' })
+    const waiting = pool.run({ act: 'echo', value: 1 })
+    await pool.actor.stop()
+    expect(failure(await running.outcome)).toMatchObject({ kind: 'crashed', code: 'PANIC' })
+    expect(failure(await waiting.outcome)).toMatchObject({ kind: 'failed', code: 'SHUTTING_DOWN' })
+    expect(failure(await pool.act('echo'))).toMatchObject({ kind: 'failed', code: 'CLOSED' })
+  })
+
+  const dist = process.env.HOLDFAST_DIST ?? fileURLToPath(new URL('../../dist', import.meta.url))
+  const built = (file: string): string => JSON.stringify(pathToFileURL(join(dist, 'src', file)).href)
+
+  const script = (end: string): string => `
+    import { PoolActor } from ${built('actors/pool-actor.js')}
+    import { systemTimers } from ${built('clock.js')}
+    const module = new URL(${JSON.stringify(handlerUrl('noop.mjs').href)})
+    const actor = new PoolActor({ threads: 3, timers: systemTimers, modules: [{ kind: 'thread', module, maxHeapMb: null }] })
+    await actor.start()
+    const job = { jobId: 'a/1', metadata: null, traceId: null, deadlineAt: null }
+    const run = () => actor.run({ module, maxHeapMb: null, input: 1, job }, { log() {} }).outcome
+    const outcomes = await Promise.all([run(), run(), run(), run()])
+    console.log(outcomes.map((outcome) => outcome.kind).join())
+    ${end}`
+
+  it.each([
+    ['an idle pool', ''],
+    ['a stopped pool', 'await actor.stop()'],
+  ])('%s lets the process end, with nothing on stderr', (_name, end) => {
+    const file = join(folder, 'main.mjs')
+    writeFileSync(file, script(end))
+    const { status, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: 'utf8', timeout: 20_000 })
+    expect({ status, stdout, stderr }).toEqual({
+      status: 0,
+      stdout: 'succeeded,succeeded,succeeded,succeeded\n',
+      stderr: '',
+    })
+  })
+})

@@ -1,0 +1,1 @@
+export const handler = () => 1

@@ -1,0 +1,4 @@
+export async function setup() {
+  throw new Error('no database here')
+}
+export default () => 1

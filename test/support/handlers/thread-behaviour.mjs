@@ -1,0 +1,153 @@
+// One handler that does what its input says; `holdfast` is loaded from the build, as an application's module would.
+import { parentPort, threadId } from 'node:worker_threads'
+import { PermanentError, RetryAfter } from '#dist/src/errors.js'
+
+export function setup() {
+  return { setupThread: threadId, setups: globalSetups() }
+}
+
+let count = 0
+const globalSetups = () => {
+  count += 1
+  return count
+}
+
+let leftOver = null
+
+class Money {
+  amount = 3
+}
+
+const acts = {
+  echo: (input) => input.value,
+  thread: () => threadId,
+  context: (_input, ctx) => ({ ...ctx.context, thread: threadId }),
+  describe: (_input, ctx) => {
+    const { progress, enqueue, log, signal, context, ...plain } = ctx
+    return { ...plain, aborted: signal.aborted, kinds: [typeof progress, typeof enqueue, typeof log.info] }
+  },
+  throws: (input) => {
+    throw Object.assign(new TypeError(input.message, { cause: new Error('below') }), { code: 'E_CUSTOM', fn: () => 1 })
+  },
+  throwsText: () => {
+    throw 'plain text'
+  },
+  permanent: () => {
+    throw new PermanentError('no use', { code: 'BAD_CARD' })
+  },
+  retryAfter: () => {
+    throw new RetryAfter('30s')
+  },
+  returnsFunction: () => ({ list: [1, { callback: () => 1 }] }),
+  returnsInstance: () => ({ price: new Money() }),
+  returnsProxy: () => new Proxy({}, {}),
+  returnsPort: () => new MessageChannel().port1,
+  returnsRich: () => ({ at: new Date(5), bytes: new Uint8Array([1, 2]), big: 7n, none: undefined, not: Number.NaN }),
+  exit: (input) => process.exit(input.code),
+  timerThrows: async () => {
+    setTimeout(() => {
+      throw new Error('thrown in a timer')
+    }, 1)
+    await new Promise(() => {})
+  },
+  rejects: async () => {
+    void Promise.reject(new Error('nobody caught this'))
+    await new Promise(() => {})
+  },
+  leavesTimer: () => {
+    setTimeout(() => {
+      throw new Error('thrown after the end')
+    }, 1)
+  },
+  fillsHeap: () => {
+    const kept = []
+    for (;;) kept.push({ text: `${kept.length}-${'x'.repeat(10)}`, list: [1, 2, 3, kept.length] })
+  },
+  loops: () => {
+    for (;;);
+  },
+  awaitsForever: () => new Promise(() => {}),
+  untilAborted: (_input, ctx) =>
+    new Promise((resolve) => {
+      ctx.log.info('listening')
+      const report = () => resolve({ ...ctx.signal.reason, message: ctx.signal.reason.message })
+      if (ctx.signal.aborted) report()
+      else ctx.signal.addEventListener('abort', report)
+    }),
+  looksAtSignalLate: async (_input, ctx) => {
+    await ctx.progress('before the signal is looked at')
+    return { aborted: ctx.signal.aborted, code: ctx.signal.reason?.code }
+  },
+  progress: async (input, ctx) => {
+    await ctx.progress(input.value)
+    return 'kept'
+  },
+  progressRefused: (input, ctx) =>
+    ctx.progress(input.value).then(
+      () => 'accepted',
+      (error) => ({ name: error.name, code: error.code, message: error.message, details: error.details }),
+    ),
+  dropsPromises: (_input, ctx) => {
+    ctx.progress(() => 1)
+    ctx.progress('refused by main')
+    ctx.enqueue('child', new Money())
+  },
+  enqueue: (input, ctx) => ctx.enqueue(input.type, input.input, input.options),
+  enqueueContract: (input, ctx) =>
+    ctx.enqueue(contract, input.input).catch((error) => ({ code: error.code, message: error.message })),
+  logs: (input, ctx) => {
+    for (let line = 0; line < input.lines; line += 1) ctx.log.info({ line }, 'a line')
+    ctx.log.warn('text only')
+    ctx.log.error(Object.assign(new Error('logged'), { code: 'E_LOGGED', fn: () => 1 }))
+    ctx.log.debug({ odd: new Money(), worse: () => 1, err: new Error('inner') }, 'odd fields')
+  },
+  logsThenExits: (_input, ctx) => {
+    ctx.log.fatal('last words')
+    process.exit(3)
+  },
+  keeps: (_input, ctx) => {
+    leftOver = ctx
+  },
+  usesKept: async () => {
+    leftOver.log.info('from the grave')
+    const code = (promise) =>
+      promise.then(
+        () => 'accepted',
+        (error) => error.code,
+      )
+    return [await code(leftOver.progress(1)), await code(leftOver.enqueue('child', 1)), leftOver.signal.aborted]
+  },
+  forges: async (_input, ctx) => {
+    parentPort.postMessage({ type: 'anything' })
+    parentPort.postMessage('text')
+    parentPort.postMessage(null)
+    const { port1, port2 } = new MessageChannel()
+    parentPort.postMessage({ type: 'holdfast.port', port: port2 }, [port2])
+    for (const junk of [null, 7, {}, { type: 'log' }, { type: 'progress', task: 1e9, call: 1, value: 'forged' }]) {
+      port1.postMessage(junk)
+    }
+    await ctx.progress('after the forgeries')
+    port1.close()
+  },
+  environment: () => Object.keys(process.env),
+}
+
+const contract = {
+  type: 'child.typed',
+  queue: 'children',
+  retry: () => null,
+  timeoutMs: 500,
+  maxCrashes: 2,
+  keepResultMs: null,
+  output: null,
+  input: {
+    '~standard': {
+      version: 1,
+      vendor: 'test',
+      validate: (value) =>
+        typeof value.n === 'number' ? { value } : { issues: [{ message: 'expected a number', path: ['n'] }] },
+    },
+  },
+}
+
+export default (input, ctx) => acts[input.act](input, ctx)

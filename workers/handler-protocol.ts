@@ -1,0 +1,128 @@
+/**
+ * What crosses between the main thread and a handler thread; types only, all of it plain data.
+ * Tasks and replies travel through piscina. Services (progress, enqueue, log, abort) travel through one port a thread, made
+ * by the thread and handed over once when it loads, so that a task that uses no service costs no message.
+ * `src/actors/pool-actor.ts` and its neighbours speak one side, `workers/handler-worker.ts` the other.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import type { EnqueueOptions } from '../src/contract.ts'
+import type { ErrorCode } from '../src/errors.ts'
+import type { Failure, JobId, RetryPolicy } from '../src/job.ts'
+
+/** Handed to a thread at its start: the modules it may load. Tasks name them by position. */
+export interface ThreadData {
+  readonly modules: readonly string[]
+}
+
+/** The job as a thread is told of it. Times in epoch milliseconds. */
+export interface ThreadJob {
+  readonly jobId: JobId
+  readonly type: string
+  readonly lane: string
+  readonly attempt: number
+  readonly maxAttempts: number
+  readonly isLastAttempt: boolean
+  readonly leaseEpoch: number
+  readonly workerId: string
+  readonly deadlineAt: number | null
+  readonly metadata: Readonly<Record<string, unknown>> | null
+  readonly traceId: string | null
+}
+
+/** Why the signal of a task fires; the thread makes a HoldfastError of it. */
+export interface AbortReason {
+  readonly code: ErrorCode
+  readonly message: string
+}
+
+/** One attempt. A tuple, not an object: cloning names costs as much as cloning values. */
+export type RunMessage = readonly [
+  task: number,
+  module: number,
+  input: unknown,
+  abort: AbortReason | null,
+  jobId: JobId,
+  type: string,
+  lane: string,
+  attempt: number,
+  maxAttempts: number,
+  isLastAttempt: boolean,
+  leaseEpoch: number,
+  workerId: string,
+  deadlineAt: number | null,
+  metadata: Readonly<Record<string, unknown>> | null,
+  traceId: string | null,
+]
+
+/** A task that was given up before it could be sent. */
+export type VoidMessage = readonly []
+
+/** Import the module of this position and run its `setup()`, nothing more. */
+export type LoadMessage = number
+
+/** What is wrong with a module, or null when it is loaded. */
+export type LoadReply = string | null
+
+/** How many service messages the attempt sent, so that none is overtaken by its outcome; then the outcome. */
+export type RunReply =
+  | readonly [sent: number, output: unknown]
+  | readonly [sent: number, output: undefined, failure: Failure]
+
+/** The first message of a thread, through its `parentPort`. */
+export interface PortMessage {
+  readonly type: 'holdfast.port'
+  readonly port: MessagePort
+}
+
+/** What a contract sets for jobs enqueued in a thread. Its schemas and a retry function stay in the thread. */
+export interface ThreadContract {
+  readonly queue: string
+  readonly retry: RetryPolicy | null
+  readonly timeoutMs: number | null
+  readonly maxCrashes: number
+  readonly keepResultMs: number | null
+}
+
+/**
+ * The `options` that `ThreadServices.enqueue` is given. `contract` is null when the handler named the job by its type;
+ * else the input has passed the contract's schema in the thread. `options` is what the handler wrote, unchecked.
+ */
+export interface ThreadEnqueue {
+  readonly contract: ThreadContract | null
+  readonly options: EnqueueOptions | null
+}
+
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
+
+/** Thread to main. `task` says for which attempt, `call` which answer belongs to it. */
+export type ThreadMessage =
+  | { readonly type: 'progress'; readonly task: number; readonly call: number; readonly value: unknown }
+  | {
+      readonly type: 'enqueue'
+      readonly task: number
+      readonly call: number
+      readonly jobType: string
+      readonly input: unknown
+      readonly options: ThreadEnqueue
+    }
+  | {
+      readonly type: 'log'
+      readonly task: number
+      readonly level: LogLevel
+      readonly fields: object
+      readonly message: string | undefined
+    }
+
+/** A HoldfastError as data. */
+export interface ErrorMessage {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+/** Main to thread. `forget` ends an `abort` that was sent to every thread because its own was not known. */
+export type MainMessage =
+  | { readonly type: 'abort'; readonly task: number; readonly reason: AbortReason }
+  | { readonly type: 'forget'; readonly task: number }
+  | { readonly type: 'resolve'; readonly call: number; readonly value: unknown }
+  | { readonly type: 'reject'; readonly call: number; readonly error: ErrorMessage }

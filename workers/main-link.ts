@@ -1,0 +1,127 @@
+/**
+ * A handler thread's line to the main thread: calls that await an answer, logs, and aborts coming in.
+ * One port for the life of the thread; one attempt at a time is current. An abort may arrive before its task does, since
+ * the two travel on different ports: it is kept until that task begins or the main thread says to forget it.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import { HoldfastError } from '../src/errors.ts'
+import type { AbortReason, ErrorMessage, LogLevel, MainMessage, ThreadMessage } from './handler-protocol.ts'
+
+/** Unanswered calls of one thread. A handler that never awaits `progress` learns here that it is too fast. */
+const CALLS_MAX = 10_000
+
+/** One attempt in this thread: its signal, whether it has ended, and how many messages it sent. */
+export class TaskScope {
+  readonly task: number
+  sent = 0
+  isEnded = false
+  #reason: HoldfastError | null = null
+  #controller: AbortController | null = null
+
+  constructor(task: number) {
+    this.task = task
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController()
+      if (this.#reason !== null) this.#controller.abort(this.#reason)
+    }
+    return this.#controller.signal
+  }
+
+  abort(reason: HoldfastError): void {
+    if (this.isEnded || this.#reason !== null) return
+    this.#reason = reason
+    this.#controller?.abort(reason)
+  }
+}
+
+interface Call {
+  resolve(value: unknown): void
+  reject(error: HoldfastError): void
+}
+
+export class MainLink {
+  readonly #port: MessagePort
+  readonly #calls = new Map<number, Call>()
+  readonly #earlyAborts = new Map<number, AbortReason>()
+  #current: TaskScope | null = null
+  #lastCall = 0
+
+  constructor(port: MessagePort) {
+    this.#port = port
+    port.on('message', (message: MainMessage) => this.#receive(message))
+    port.unref()
+  }
+
+  begin(task: number, abort: AbortReason | null): TaskScope {
+    const scope = new TaskScope(task)
+    const reason = abort ?? this.#earlyAborts.get(task)
+    if (reason !== undefined) scope.abort(new HoldfastError(reason.code, reason.message))
+    this.#current = scope
+    return scope
+  }
+
+  end(scope: TaskScope): void {
+    scope.isEnded = true
+    this.#current = null
+  }
+
+  call(scope: TaskScope, build: (call: number) => ThreadMessage): Promise<unknown> {
+    const promise = new Promise<unknown>((resolve, reject) => {
+      if (scope.isEnded) {
+        reject(new HoldfastError('LEASE_LOST', 'the attempt that this context belongs to has ended'))
+      } else if (this.#calls.size >= CALLS_MAX) {
+        reject(new HoldfastError('OVERLOADED', `more than ${CALLS_MAX} calls of this thread wait for an answer`))
+      } else {
+        this.#lastCall += 1
+        this.#send(scope, build(this.#lastCall))
+        this.#calls.set(this.#lastCall, { resolve, reject })
+      }
+    })
+    // A handler may leave the promise alone; its rejection must not end the thread.
+    promise.catch(() => undefined)
+    return promise
+  }
+
+  log(scope: TaskScope, level: LogLevel, entry: { fields: object; message: string | undefined }): void {
+    if (!scope.isEnded) this.#send(scope, { type: 'log', task: scope.task, level, ...entry })
+  }
+
+  #send(scope: TaskScope, message: ThreadMessage): void {
+    this.#port.postMessage(message)
+    scope.sent += 1
+  }
+
+  #receive(message: MainMessage): void {
+    switch (message.type) {
+      case 'abort':
+        if (this.#current?.task === message.task) {
+          this.#current.abort(new HoldfastError(message.reason.code, message.reason.message))
+        } else this.#earlyAborts.set(message.task, message.reason)
+        return
+      case 'forget':
+        this.#earlyAborts.delete(message.task)
+        return
+      case 'resolve':
+        this.#take(message.call)?.resolve(message.value)
+        return
+      case 'reject':
+        this.#take(message.call)?.reject(revive(message.error))
+        return
+      default:
+        message satisfies never
+    }
+  }
+
+  #take(id: number): Call | undefined {
+    const call = this.#calls.get(id)
+    this.#calls.delete(id)
+    return call
+  }
+}
+
+function revive(error: ErrorMessage): HoldfastError {
+  return new HoldfastError(error.code, error.message, { details: error.details })
+}
