@@ -23,8 +23,20 @@ describe('output', () => {
 
   it('writes no escape without colour', () => {
     const { output, read } = capture()
-    output.table(['JOB', 'N'], [[{ text: ID, style: 'id' }, { text: '12', style: 'red' }]])
-    expect(read()).toBe(`JOB                               N\n${ID}   12\n`.replace('   12', '  12').replace(/ +N/, '                               N'))
+    output.table(
+      ['JOB', 'N'],
+      [
+        [
+          { text: ID, style: 'id' },
+          { text: '12', style: 'red' },
+        ],
+      ],
+    )
+    expect(read()).toBe(
+      `JOB                               N\n${ID}   12\n`
+        .replace('   12', '  12')
+        .replace(/ +N/, '                               N'),
+    )
     expect(read()).not.toContain(ESC)
   })
 
