@@ -1,5 +1,5 @@
 /** From any error to one line on standard error and an exit code: 2 when the caller can mend it, else 1. Never a stack. */
-import { isHoldfastError } from '../index.ts'
+import { type HoldfastError, isHoldfastError } from '../index.ts'
 import { UsageError } from './arguments.ts'
 import { type ExitCode, OpenError } from './command.ts'
 import { maskStoreUrl, plain, shorten } from './text.ts'
@@ -20,9 +20,12 @@ export function describeError(error: unknown): Failed {
     return { line: lineOf(cause), code: isPassing ? 1 : 2 }
   }
   if (error instanceof UsageError) return { line: lineOf(error), code: 2 }
-  const isCallers = isHoldfastError(error) && (error.category === 'caller' || error.code === 'STORE_READONLY')
-  return { line: lineOf(error), code: isCallers ? 2 : 1 }
+  return { line: lineOf(error), code: isHoldfastError(error) && isCallers(error) ? 2 : 1 }
 }
+
+/** The store that may not be written was named by the caller, and so was a field such as an unknown state. */
+const isCallers = ({ category, code, details }: HoldfastError): boolean =>
+  category === 'caller' || code === 'STORE_READONLY' || (code === 'INVALID_STATE' && 'field' in details)
 
 function lineOf(error: unknown): string {
   const message = error instanceof Error && error.message !== '' ? error.message : String(error)

@@ -8,7 +8,7 @@ import { plain, shorten, showNumber } from './text.ts'
 const REDRAW_MS = 80
 const BAR_CELLS = 28
 
-interface Terminal {
+export interface Terminal {
   readonly isTTY?: boolean
   readonly columns?: number
   write(text: string): unknown
@@ -24,17 +24,20 @@ export interface Progress {
 export class ProgressBar {
   readonly #stream: Terminal
   readonly #hasColour: boolean
+  readonly #now: () => number
   #drawnAt = Number.NEGATIVE_INFINITY
   #isDrawn = false
 
-  constructor(stream: Terminal, env: NodeJS.ProcessEnv) {
+  /** `now` tells milliseconds on a clock that never goes back. */
+  constructor(stream: Terminal, env: NodeJS.ProcessEnv, now: () => number = () => performance.now()) {
     this.#stream = stream
+    this.#now = now
     this.#hasColour = mayColour(stream, env)
   }
 
   update(progress: Progress): void {
-    if (this.#stream.isTTY !== true || performance.now() - this.#drawnAt < REDRAW_MS) return
-    this.#drawnAt = performance.now()
+    if (this.#stream.isTTY !== true || this.#now() - this.#drawnAt < REDRAW_MS) return
+    this.#drawnAt = this.#now()
     this.#isDrawn = true
     const width = Math.max(20, (this.#stream.columns ?? 80) - 1)
     const counts = `${showNumber(progress.done)}${progress.total === null ? '' : ` of ${showNumber(progress.total)}`}`

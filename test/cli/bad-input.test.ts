@@ -2,23 +2,26 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type CliOptions, runCli, temporaryFolder } from '../support/cli.ts'
+import { type CliRun, runCli, runInProcess, temporaryFolder } from '../support/cli.ts'
 
 const folder = temporaryFolder()
 const at = (name: string): string => join(folder, name)
 const MEMORY = ['--url', 'memory:']
 
-async function expectRefusal(args: readonly string[], says: RegExp, options: CliOptions = {}): Promise<void> {
-  const { code, stdout, stderr } = await runCli(args, { cwd: folder, ...options })
+function expectOneLine({ code, stdout, stderr }: Omit<CliRun, 'signal'>, says: RegExp): void {
   expect({ code, stdout, lines: stderr.split('\n').length - 1 }).toEqual({ code: 2, stdout: '', lines: 1 })
   expect(stderr).toMatch(says)
   expect(stderr).not.toMatch(/^ +at /m)
 }
 
+async function expectRefusal(args: readonly string[], says: RegExp, env?: Record<string, string>): Promise<void> {
+  expectOneLine(await runInProcess(args, env), says)
+}
+
 beforeAll(async () => {
   writeFileSync(at('not-a-database.db'), 'this is text, and long enough to be read as a header of a database file')
   for (const name of ['readonly.db', 'unreadable.db']) {
-    const { code, stderr } = await runCli(['migrate', '--url', `sqlite:${at(name)}`])
+    const { code, stderr } = await runInProcess(['migrate', '--url', `sqlite:${at(name)}`])
     if (code !== 0) throw new Error(stderr)
   }
   chmodSync(at('readonly.db'), 0o444)
@@ -49,7 +52,7 @@ describe('bad usage', () => {
     [['help', 'nothing'], /unknown command 'nothing'/],
   ])('%j', (args, says) => expectRefusal(args, says))
 
-  it('HOLDFAST_LOG', () => expectRefusal(['stats', ...MEMORY], /HOLDFAST_LOG/, { env: { HOLDFAST_LOG: 'loud' } }))
+  it('HOLDFAST_LOG', () => expectRefusal(['stats', ...MEMORY], /HOLDFAST_LOG/, { HOLDFAST_LOG: 'loud' }))
 })
 
 describe('bad values', () => {
@@ -85,17 +88,14 @@ describe('bad values', () => {
     [['retry', 'x'], /JOB_NOT_FOUND/],
     [['pause', 'a b'], /lane: .*INVALID_NAME/],
     [['demo', './missing'], /\.\/missing: no such folder/],
-    [['demo', './fine.mjs'], /expected a folder/],
+    [['demo', at('fine.mjs')], /expected a folder/],
   ])('%j', (args, says) => expectRefusal([...args, ...MEMORY], says))
 
-  it('an input over the limit', () =>
-    expectRefusal(
-      ['enqueue', 'a', '-', ...MEMORY],
-      /input: \d+ bytes encoded; the limit is 1048576.*PAYLOAD_TOO_LARGE/,
-      {
-        input: JSON.stringify('x'.repeat(1_048_577)),
-      },
-    ))
+  it('an input over the limit, to the whole program', async () => {
+    const input = JSON.stringify('x'.repeat(1_048_577))
+    const run = await runCli(['enqueue', 'a', '-', ...MEMORY], { input })
+    expectOneLine(run, /input: \d+ bytes encoded; the limit is 1048576.*PAYLOAD_TOO_LARGE/)
+  })
 })
 
 describe('bad stores', () => {
@@ -115,13 +115,13 @@ describe('bad stores', () => {
   ])('sqlite:%s', (name, says) => expectRefusal(['stats', '--url', `sqlite:${at(name)}`], says))
 
   it('a password of the URL is in no output', async () => {
-    const { stderr } = await runCli(['jobs'], { env: { HOLDFAST_URL: 'mysql://root:s3cret@host/db' } })
+    const { stderr } = await runInProcess(['jobs'], { HOLDFAST_URL: 'mysql://root:s3cret@host/db' })
     expect(stderr).not.toContain('s3cret')
   })
 
   it('doctor says what to do about a file that is no database', async () => {
     const url = `sqlite:${at('not-a-database.db')}`
-    const { code, stdout, stderr } = await runCli(['doctor', '--url', url])
+    const { code, stdout, stderr } = await runInProcess(['doctor', '--url', url])
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
     expect(stdout).toMatch(/wrong +store opens +.*is not a SQLite database/)
     expect(stdout).toMatch(/→ mend the path/)
@@ -130,18 +130,18 @@ describe('bad stores', () => {
 
 describe('bad handler modules', () => {
   it.each<[string, RegExp]>([
-    ['./missing.mjs', /\.\/missing\.mjs: the module does not exist/],
-    ['./folder', /expected a file/],
-    ['./no-default.mjs', /expected `export default`/],
-    ['./empty.mjs', /handlers: expected at least one handler/],
-    ['./two.mjs', /two handlers for the job type 'a'.*DUPLICATE_HANDLER/],
-    ['./broken.mjs', /the module does not load/],
-    ['./throws.mjs', /the module does not load: on load second line/],
-  ])('%s', (module, says) => expectRefusal(['work', module, ...MEMORY], says))
+    ['missing.mjs', /missing\.mjs: the module does not exist/],
+    ['folder', /expected a file/],
+    ['no-default.mjs', /expected `export default`/],
+    ['empty.mjs', /handlers: expected at least one handler/],
+    ['two.mjs', /two handlers for the job type 'a'.*DUPLICATE_HANDLER/],
+    ['broken.mjs', /the module does not load/],
+    ['throws.mjs', /the module does not load: on load second line/],
+  ])('%s', (module, says) => expectRefusal(['work', at(module), ...MEMORY], says))
 
   it.each<[string[], RegExp]>([
     [['--concurrency', '0'], /concurrency: expected a whole number/],
     [['--lease', '1ms'], /lease: expected at least/],
     [['--lanes', 'a, b c'], /lanes\[1\]: /],
-  ])('work %j', (flags, says) => expectRefusal(['work', './fine.mjs', ...MEMORY, ...flags], says))
+  ])('work %j', (flags, says) => expectRefusal(['work', at('fine.mjs'), ...MEMORY, ...flags], says))
 })

@@ -67,7 +67,7 @@ describe('progress bar', () => {
   const draw = (isTTY: boolean, env: NodeJS.ProcessEnv = {}): string => {
     let text = ''
     const stream = { isTTY, columns: 80, write: (more: string) => (text += more) }
-    const bar = new ProgressBar(stream, env)
+    const bar = new ProgressBar(stream, env, () => 1_000)
     bar.update({ done: 50, total: 100, note: `on it${ESC}[2J` })
     bar.update({ done: 51, total: 100, note: 'too soon to draw again' })
     bar.clear()

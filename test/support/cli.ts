@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll } from 'vitest'
+import { dispatch } from '#dist/src/cli/dispatch.js'
 
 const DIST = process.env.HOLDFAST_DIST ?? fileURLToPath(new URL('../../dist', import.meta.url))
 export const MAIN = join(DIST, 'src/cli/main.js')
@@ -88,4 +89,19 @@ export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
   return folder
+}
+
+/** Runs a command in this process, which spares the start of another; for what ends before any signal or input matters. */
+export async function runInProcess(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Omit<CliRun, 'signal'>> {
+  let stdout = ''
+  let stderr = ''
+  const code = await dispatch(args, {
+    env,
+    stdout: { write: (text) => (stdout += text) },
+    stderr: { write: (text) => (stderr += text) },
+  })
+  return { code, stdout, stderr }
 }

@@ -40,16 +40,23 @@ export function nearest(typed: string, names: readonly string[]): string | null 
   return best !== undefined && best.steps <= Math.max(1, Math.floor(best.name.length / 3)) ? best.name : null
 }
 
-/** Levenshtein distance, row by row. */
+/** How many letters must be added, dropped, changed or swapped with a neighbour (optimal string alignment). */
 function editSteps(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index)
-  for (const [index, letter] of [...from].entries()) {
-    const next = [index + 1]
+  const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, column) => column)]
+  const at = (row: number, column: number): number => rows[row]?.[column] ?? Number.POSITIVE_INFINITY
+  for (let row = 1; row <= from.length; row += 1) {
+    rows.push([row])
     for (let column = 1; column <= to.length; column += 1) {
-      const replaced = (row[column - 1] ?? 0) + (to[column - 1] === letter ? 0 : 1)
-      next.push(Math.min(replaced, (row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1))
+      const isSame = from[row - 1] === to[column - 1]
+      const isSwapped = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1]
+      const steps = Math.min(
+        at(row - 1, column - 1) + (isSame ? 0 : 1),
+        at(row - 1, column) + 1,
+        at(row, column - 1) + 1,
+        isSwapped ? at(row - 2, column - 2) + 1 : Number.POSITIVE_INFINITY,
+      )
+      rows[row]?.push(steps)
     }
-    row = next
   }
-  return row[to.length] ?? 0
+  return at(from.length, to.length)
 }
