@@ -39,7 +39,7 @@ export class ProgressBar {
     if (this.#stream.isTTY !== true || this.#now() - this.#drawnAt < REDRAW_MS) return
     this.#drawnAt = this.#now()
     this.#isDrawn = true
-    const width = Math.max(20, (this.#stream.columns ?? 80) - 1)
+    const width = Math.max(20, (this.#stream.columns || 80) - 1)
     const counts = `${showNumber(progress.done)}${progress.total === null ? '' : ` of ${showNumber(progress.total)}`}`
     const rest = shorten(plain(` ${counts}  ${progress.note}`), Math.max(8, width - BAR_CELLS - 1))
     this.#stream.write(`\r\u001b[2K${this.#bar(progress)}${rest}`)

@@ -2,12 +2,17 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { runCli, runJson, startCli, temporaryFolder } from '../support/cli.ts'
+import { runCli, runInProcess, startCli, temporaryFolder } from '../support/cli.ts'
 
 const folder = temporaryFolder()
 const env = { HOLDFAST_URL: `sqlite:${join(folder, 'jobs.db')}` }
-const holdfast = (...args: string[]) => runCli(args, { env, cwd: folder })
-const json = <T>(...args: string[]): Promise<T> => runJson<T>(args, { env, cwd: folder })
+const holdfast = (...args: string[]) => runInProcess(args, env)
+
+async function json<T>(...args: string[]): Promise<T> {
+  const { code, stdout, stderr } = await holdfast(...args, '--json')
+  if (code !== 0) throw new Error(`exit code ${code}: ${stderr}`)
+  return JSON.parse(stdout) as T
+}
 
 interface Listed {
   readonly jobs: readonly { readonly id: string; readonly state: string; readonly priority: number }[]
@@ -59,7 +64,7 @@ describe('commands', () => {
   })
 
   it('work --until-empty runs what is there', async () => {
-    expect(await json('work', './worker.mjs', '--until-empty')).toEqual({ taken: 2, stopped: false })
+    expect(await json('work', join(folder, 'worker.mjs'), '--until-empty')).toEqual({ taken: 2, stopped: false })
     expect(await json('job', greet)).toMatchObject({ state: 'completed', output: 'hello Ada!', hasOutput: true })
     expect(await json('job', dead)).toMatchObject({ state: 'dlq', dlqCode: 'PERMANENT_ERROR' })
   })
@@ -157,7 +162,7 @@ describe('commands', () => {
       ['--version'],
       ['help', '--json'],
     ]) {
-      const { code, stdout, stderr } = await runCli(args)
+      const { code, stdout, stderr } = await runInProcess(args)
       expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' })
       expect(stdout).not.toBe('')
     }
