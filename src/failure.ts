@@ -57,6 +57,7 @@ export function toFailure(thrown: unknown, durationOf?: (value: unknown) => numb
   const name = object === null ? undefined : text(read(object, 'name'), 128)
   const stack = object === null ? undefined : text(read(object, 'stack'), STACK_CHARS_MAX)
   const cause = object === null ? undefined : read(object, 'cause')
+  const isPermanent = object !== null && read(object, 'permanent') === true
   const retryAfterMs = object !== null && name === 'RetryAfter' ? durationOf?.(read(object, 'delay')) : undefined
   return {
     code: codeOf(object, shown),
@@ -66,6 +67,7 @@ export function toFailure(thrown: unknown, durationOf?: (value: unknown) => numb
     ...(cause === undefined || cause === null || depth >= CAUSE_DEPTH_MAX - 1
       ? {}
       : { cause: toFailure(cause, durationOf, depth + 1) }),
+    ...(isPermanent ? { permanent: true as const } : {}),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   }
 }

@@ -88,6 +88,8 @@ export interface Failure {
   readonly name?: string
   readonly stack?: string
   readonly cause?: Failure
+  /** The handler said that no retry can help, whatever the class of the code. */
+  readonly permanent?: true
   /** The delay that the handler or a provider asked for, in milliseconds. */
   readonly retryAfterMs?: number
   /** Set when the retry policy itself failed and the worker's default was used. */

@@ -116,7 +116,7 @@ async function tryLoad(position: LoadMessage): Promise<LoadReply> {
 }
 
 /** What piscina calls for each task. */
-export default async function onTask(message: LoadMessage | RunMessage | VoidMessage): Promise<LoadReply | RunReply> {
+export default function onTask(message: LoadMessage | RunMessage | VoidMessage): Promise<LoadReply | RunReply> {
   if (typeof message === 'number') return tryLoad(message)
-  return message.length === 0 ? [0, undefined] : run(message)
+  return message.length === 0 ? Promise.resolve([0, undefined] as const) : run(message)
 }

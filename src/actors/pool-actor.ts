@@ -50,12 +50,16 @@ class HeapPool {
   readonly #piscina: Piscina
   readonly #queue: PoolRun[] = []
   readonly #onSettled: (run: PoolRun, sent: number | null) => void
-  readonly #running = new Set<PoolRun>()
+  /** The unsettled runs of all pools. */
+  readonly #runs: ReadonlyMap<number, PoolRun>
+  /** How many of this pool's are with piscina. */
+  #running = 0
 
   constructor(options: {
     readonly maxHeapMb: number | null
     readonly hrefs: readonly string[]
     readonly threads: number
+    readonly runs: ReadonlyMap<number, PoolRun>
     readonly onMessage: (message: unknown) => void
     readonly onSettled: (run: PoolRun, sent: number | null) => void
     readonly onIdleCrash: (error: unknown) => void
@@ -63,6 +67,7 @@ class HeapPool {
     this.hrefs = options.hrefs
     this.#maxHeapMb = options.maxHeapMb
     this.#threads = options.threads
+    this.#runs = options.runs
     this.#onSettled = options.onSettled
     this.threadsWarm = Math.min(options.threads, availableParallelism())
     this.#piscina = new Piscina({
@@ -70,7 +75,8 @@ class HeapPool {
       minThreads: this.threadsWarm,
       maxThreads: options.threads,
       concurrentTasksPerWorker: 1,
-      // 'sync' would stop the thread's event loop between tasks; 'async' gave 25 k/s against 33 k/s (64 in flight, 2 cores, November 2026).
+      // 'sync' stops the thread's event loop between tasks. No-ops of bare piscina, 64 in flight, 2 threads on 2 cores, in
+      // November 2026: disabled 33 k/s, sync 26 k/s, async 25 k/s.
       atomics: 'disabled',
       idleTimeout: IDLE_MS,
       recordTiming: false,
@@ -87,7 +93,7 @@ class HeapPool {
   }
 
   get isBusy(): boolean {
-    return this.#running.size >= this.#threads
+    return this.#running >= this.#threads
   }
 
   /** Loads the module of this position in every warm thread; they are all idle, so each gets one of the tasks. */
@@ -129,7 +135,7 @@ class HeapPool {
   }
 
   #send(run: PoolRun): void {
-    this.#running.add(run)
+    this.#running += 1
     run.state = 'sent'
     const message = runMessage(run)
     try {
@@ -145,22 +151,22 @@ class HeapPool {
   }
 
   #onReply(run: PoolRun, [sent, output, failure]: RunReply): void {
-    if (!this.#running.has(run)) return
-    this.#release(run)
+    if (run.state === 'settled') return
+    this.#release()
     this.#finish(run, failure === undefined ? { kind: 'succeeded', output } : { kind: 'failed', failure }, sent)
   }
 
   #onDeath(run: PoolRun, error: unknown): void {
-    if (!this.#running.has(run)) return
-    this.#release(run)
+    if (run.state === 'settled') return
+    this.#release()
     const problem = inputProblem(run, error)
-    if (problem === null) this.#finish(run, crashOf(run, error, this.#maxHeapMb), null)
+    if (problem === null) this.#finish(run, crashOf(run, error), null)
     else this.#finish(run, { kind: 'failed', failure: { code: 'BAD_PAYLOAD', message: problem } }, 0)
   }
 
   /** Frees the slot first: the thread gets its next task before anybody looks at the last one. */
-  #release(run: PoolRun): void {
-    this.#running.delete(run)
+  #release(): void {
+    this.#running -= 1
     const next = this.isBusy ? undefined : this.#queue.shift()
     if (next !== undefined) this.#send(next)
   }
@@ -173,7 +179,8 @@ class HeapPool {
   /** When no thread is left and none can be made, what piscina still holds would wait for ever. */
   #rescue(error: unknown): void {
     if (this.#piscina.threads.length > 0) return
-    for (const run of [...this.#running]) {
+    for (const run of [...this.#runs.values()]) {
+      if (run.parts.task.maxHeapMb !== this.#maxHeapMb || run.state !== 'sent') continue
       this.#onDeath(run, error)
       run.endTask()
     }
@@ -251,10 +258,10 @@ export class PoolActor implements RunOwner {
   }
 
   /** Called by a run that is killed while it waits for a thread. */
-  drop(run: PoolRun, maxHeapMb: number | null): void {
-    this.#pools.get(maxHeapMb)?.drop(run)
+  drop(run: PoolRun): void {
+    this.#pools.get(run.parts.task.maxHeapMb)?.drop(run)
     this.#onSettled(run, 0)
-    run.settle(crashOf(run, null, maxHeapMb))
+    run.settle(crashOf(run, null))
   }
 
   #openPools(): void {
@@ -267,6 +274,7 @@ export class PoolActor implements RunOwner {
         maxHeapMb,
         hrefs: [...set],
         threads: this.#options.threads,
+        runs: this.#runs,
         onMessage: (message) => this.#links.accept(message),
         onSettled: (run, sent) => this.#onSettled(run, sent),
         onIdleCrash: this.#options.onIdleCrash ?? (() => undefined),

@@ -42,7 +42,7 @@ export interface ThreadRun {
 /** What the pool does for a run: hand on an abort, drop a run that has no thread yet. */
 export interface RunOwner {
   abort(run: PoolRun): void
-  drop(run: PoolRun, maxHeapMb: number | null): void
+  drop(run: PoolRun): void
 }
 
 export interface RunParts {
@@ -80,7 +80,7 @@ export class PoolRun implements ThreadRun {
   kill(): void {
     if (this.state === 'settled' || this.isKilled) return
     this.isKilled = true
-    if (this.state === 'waiting') this.parts.owner.drop(this, this.parts.task.maxHeapMb)
+    if (this.state === 'waiting') this.parts.owner.drop(this)
     else this.endTask()
   }
 
@@ -135,9 +135,10 @@ export function runMessage(run: PoolRun): RunMessage {
 /** piscina says how a thread ended in words only. */
 const EXITED = /^worker exited with code: (-?\d+)$/
 
-function crashMessage(run: PoolRun, error: Failure, maxHeapMb: number | null): string {
+function crashMessage(run: PoolRun, error: Failure): string {
   if (run.isKilled) return 'the handler thread was terminated'
   if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
+    const { maxHeapMb } = run.parts.task
     const limit = maxHeapMb === null ? '' : `; maxHeapMb is ${maxHeapMb}`
     return `the handler thread ran out of memory (ERR_WORKER_OUT_OF_MEMORY)${limit}`
   }
@@ -147,9 +148,9 @@ function crashMessage(run: PoolRun, error: Failure, maxHeapMb: number | null): s
 }
 
 /** The outcome of a run whose thread is gone, from what piscina rejected with. */
-export function crashOf(run: PoolRun, error: unknown, maxHeapMb: number | null): ThreadOutcome {
+export function crashOf(run: PoolRun, error: unknown): ThreadOutcome {
   const cause = toFailure(error)
-  const message = crashMessage(run, cause, maxHeapMb)
+  const message = crashMessage(run, cause)
   const failure: Failure = { code: 'PANIC', message, ...(run.isKilled ? {} : { cause }) }
   return { kind: 'crashed', failure }
 }

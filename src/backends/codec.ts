@@ -62,62 +62,92 @@ const isPlain = (value: object): boolean => {
   return prototype === Object.prototype || prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-/** True when JSON keeps the value; throws when nothing does. The path is only built on the way out, by the caller's catch. */
-function inspect(value: unknown, path: string, depth: number): boolean {
-  switch (typeof value) {
-    case 'string':
-    case 'boolean':
-      return true
-    case 'number':
-      return Number.isFinite(value) && !Object.is(value, -0)
-    case 'undefined':
-    case 'bigint':
-      return false
-    case 'object':
-      return value === null || inspectObject(value, path, depth)
-    default:
-      return refuse(path, `a ${typeof value} cannot be kept`)
-  }
-}
+/**
+ * Looks through one value: `isJson` afterwards says whether JSON keeps it; what nothing keeps is refused. Every value takes at
+ * least a byte when encoded, so looking at more than the limit allows ends the walk: an object that refers to the same parts
+ * many times over would otherwise be walked for ever.
+ */
+class Inspection {
+  isJson = true
+  private left: number
+  private readonly root: string
+  private readonly limitBytes: number
 
-function inspectObject(value: object, path: string, depth: number): boolean {
-  if (depth >= VALUE_DEPTH_MAX) refuse(path, `nested deeper than ${VALUE_DEPTH_MAX} levels, or refers to itself`)
-  if (Array.isArray(value)) return inspectArray(value, path, depth)
-  if (value instanceof Date)
-    return Number.isNaN(value.getTime()) ? refuse(path, 'an invalid Date cannot be kept') : false
-  if (value instanceof Uint8Array) return false
-  if (!isPlain(value))
-    refuse(
-      path,
-      `an instance of ${nameOf(value)} cannot be kept; give plain objects, arrays, Date, bigint or Uint8Array`,
-    )
-  return inspectPlain(value, path, depth)
-}
-
-function inspectArray(value: readonly unknown[], path: string, depth: number): boolean {
-  let isJson = true
-  for (let index = 0; index < value.length; index += 1) {
-    const item = value[index]
-    if (item === undefined && !(index in value)) refuse(`${path}[${index}]`, 'a hole in an array cannot be kept')
-    // Numbers and strings are the bulk of large arrays; asking in place spares a path per item.
-    if (typeof item === 'string' || (typeof item === 'number' && item !== 0 && Number.isFinite(item))) continue
-    isJson = inspect(item, `${path}[${index}]`, depth + 1) && isJson
+  constructor(root: string, limitBytes: number) {
+    this.root = root
+    this.limitBytes = limitBytes
+    this.left = limitBytes
   }
-  return isJson
-}
 
-function inspectPlain(value: object, path: string, depth: number): boolean {
-  let isJson = true
-  const keys = Object.keys(value)
-  if (keys.length > OBJECT_KEYS_MAX) refuse(path, `more than ${OBJECT_KEYS_MAX} keys`)
-  for (const key of keys) {
-    const item: unknown = Reflect.get(value, key)
-    if (key === '__proto__') refuse(path, 'the key __proto__ cannot be kept')
-    if (typeof item === 'string') continue
-    isJson = inspect(item, join(path, key), depth + 1) && isJson
+  look(value: unknown, path: string, depth: number): void {
+    this.spend(1)
+    switch (typeof value) {
+      case 'string':
+      case 'boolean':
+        return
+      case 'number':
+        if (!Number.isFinite(value) || Object.is(value, -0)) this.isJson = false
+        return
+      case 'undefined':
+      case 'bigint':
+        this.isJson = false
+        return
+      case 'object':
+        if (value !== null) this.lookInto(value, path, depth)
+        return
+      default:
+        refuse(path, `a ${typeof value} cannot be kept`)
+    }
   }
-  if (Object.getOwnPropertySymbols(value).length > 0) refuse(path, 'symbol keys cannot be kept')
-  return isJson
+
+  private spend(count: number): void {
+    this.left -= count
+    if (this.left >= 0) return
+    const { root, limitBytes } = this
+    throw new HoldfastError('PAYLOAD_TOO_LARGE', `${root}: more than ${limitBytes} bytes encoded, which is the limit`, {
+      details: { field: root, limit: limitBytes },
+    })
+  }
+
+  private lookInto(value: object, path: string, depth: number): void {
+    if (depth >= VALUE_DEPTH_MAX) refuse(path, `nested deeper than ${VALUE_DEPTH_MAX} levels, or refers to itself`)
+    if (Array.isArray(value)) this.lookIntoArray(value, path, depth)
+    else if (value instanceof Date) {
+      if (Number.isNaN(value.getTime())) refuse(path, 'an invalid Date cannot be kept')
+      this.isJson = false
+    } else if (value instanceof Uint8Array) this.isJson = false
+    else if (isPlain(value)) this.lookIntoPlain(value, path, depth)
+    else
+      refuse(
+        path,
+        `an instance of ${nameOf(value)} cannot be kept; give plain objects, arrays, Date, bigint or Uint8Array`,
+      )
+  }
+
+  private lookIntoArray(value: readonly unknown[], path: string, depth: number): void {
+    this.spend(value.length)
+    for (let index = 0; index < value.length; index += 1) {
+      const item = value[index]
+      if (item === undefined && !(index in value)) refuse(`${path}[${index}]`, 'a hole in an array cannot be kept')
+      // Numbers and strings are the bulk of large arrays; asking in place spares a path per item.
+      if (typeof item === 'string' || (typeof item === 'number' && item !== 0 && Number.isFinite(item))) continue
+      this.look(item, `${path}[${index}]`, depth + 1)
+    }
+  }
+
+  private lookIntoPlain(value: object, path: string, depth: number): void {
+    const keys = Object.keys(value)
+    if (keys.length > OBJECT_KEYS_MAX) refuse(path, `more than ${OBJECT_KEYS_MAX} keys`)
+    this.spend(keys.length)
+    for (const key of keys) {
+      const item: unknown = Reflect.get(value, key)
+      if (key === '__proto__') refuse(path, 'the key __proto__ cannot be kept')
+      if (typeof item === 'string' || typeof item === 'boolean') continue
+      if (typeof item === 'number' && item !== 0 && Number.isFinite(item)) continue
+      this.look(item, join(path, key), depth + 1)
+    }
+    if (Object.getOwnPropertySymbols(value).length > 0) refuse(path, 'symbol keys cannot be kept')
+  }
 }
 
 function nameOf(value: object): string {
@@ -162,7 +192,9 @@ function sizeOf(payload: Payload): number {
  */
 export function encodeValue(value: unknown, root: string, limitBytes: number = LIMITS.payloadBytes): Payload {
   if (value === undefined) return ''
-  const payload = inspect(value, root, 0) ? JSON.stringify(value) : encoder.encode(wrap(value)).slice()
+  const inspection = new Inspection(root, limitBytes)
+  inspection.look(value, root, 0)
+  const payload = inspection.isJson ? JSON.stringify(value) : encoder.encode(wrap(value)).slice()
   const isSurelySmall = typeof payload === 'string' && payload.length * 3 <= limitBytes
   const bytes = isSurelySmall ? 0 : sizeOf(payload)
   if (bytes > limitBytes) {

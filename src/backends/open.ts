@@ -52,8 +52,16 @@ export async function openBackend(url: unknown, options: BackendOptions): Promis
     case 'memory':
       return new MemoryBackend(location.name, options)
     case 'sqlite':
-      throw refuse('sqlite is not in this build')
+      return openSqlite(location, options)
     default:
       return location satisfies never
   }
+}
+
+async function openSqlite(
+  { path, mode }: Extract<StoreLocation, { kind: 'sqlite' }>,
+  options: BackendOptions,
+): Promise<Backend> {
+  const { SqliteBackend } = await import('./sqlite/backend.ts')
+  return SqliteBackend.open({ ...options, path, readonly: mode === 'ro', create: mode === 'rwc' })
 }

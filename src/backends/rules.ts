@@ -36,7 +36,7 @@ export function retryDelayMs(policy: RetryPolicy, failures: number, random: Rand
 
 /** What follows a failed attempt. */
 export function decideFailure(failure: Failure, budget: Budget, policy: RetryPolicy, random: Random): FailureDecision {
-  const kind = failureClass(failure.code)
+  const kind = failure.permanent === true ? 'permanent' : failureClass(failure.code)
   if (kind === 'cancelled') return { next: 'cancel', crashes: 0 }
   if (kind === 'permanent' || kind === 'deadline') return { next: 'dead', code: failure.code.toUpperCase(), crashes: 0 }
   const crashes = kind === 'panic' ? budget.crashes + 1 : 0

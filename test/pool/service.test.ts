@@ -69,6 +69,15 @@ describe('enqueue', () => {
   })
 })
 
+describe('calls that a handler makes last and does not await', () => {
+  it('reach their services before the outcome is known', async () => {
+    const { services, seen } = recorder()
+    expect(output(await pool.act('enqueuesLast', {}, services))).toBeUndefined()
+    expect(seen.progress).toEqual(['last progress'])
+    expect(seen.enqueued).toMatchObject([{ type: 'child.typed', input: { n: 2 } }])
+  })
+})
+
 describe('log', () => {
   it('keeps every line in order, also the last ones before the outcome and before a death', async () => {
     const { services, seen } = recorder()
@@ -104,6 +113,17 @@ describe('a context whose attempt has ended', () => {
     await pool.act('keeps', {}, first.services)
     expect(output(await pool.act('usesKept', {}, second.services))).toEqual(['LEASE_LOST', 'LEASE_LOST', false])
     expect([first.seen, second.seen]).toEqual(Array(2).fill({ progress: [], enqueued: [], logs: [] }))
+  })
+})
+
+describe('an abort', () => {
+  it('of an attempt whose thread is still starting is kept for it', async () => {
+    const killed = pool.run({ act: 'loops' })
+    killed.kill()
+    await killed.outcome
+    const sent = pool.run({ act: 'untilAborted' })
+    sent.abort({ code: 'JOB_CANCELLED', message: 'before the thread was there' })
+    expect(output(await sent.outcome)).toMatchObject({ code: 'JOB_CANCELLED' })
   })
 })
 

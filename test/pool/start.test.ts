@@ -2,17 +2,20 @@
  * Starting and stopping: modules are proved loadable before any claim, and nothing keeps the process alive afterwards.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PoolActor } from '#dist/src/actors/pool-actor.js'
+import type { ThreadOutcome } from '#dist/src/actors/thread-run.js'
 import { systemTimers } from '#dist/src/clock.js'
 import { defineJob, inThread } from '#dist/src/contract.js'
 import { failure, handlerUrl, output, recorder, TestPool, task } from '../support/thread-pool.ts'
 
 let folder: string
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const dist = process.env.HOLDFAST_DIST ?? join(root, 'dist')
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast # pool-'))
@@ -107,6 +110,40 @@ describe('start', () => {
   })
 })
 
+describe('a thread that cannot be made any more', () => {
+  it('crashes the attempts that would wait for it, and the process lives', () => {
+    // A copy of the build whose thread file disappears after the start, in a process of its own.
+    cpSync(dist, join(folder, 'dist'), { recursive: true })
+    cpSync(join(root, 'package.json'), join(folder, 'package.json'))
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+    writeFileSync(join(folder, 'handler.mjs'), 'export default (code) => process.exit(code)')
+    writeFileSync(
+      join(folder, 'main.mjs'),
+      `import { rmSync } from 'node:fs'
+      import { PoolActor } from './dist/src/actors/pool-actor.js'
+      import { systemTimers } from './dist/src/clock.js'
+      const module = new URL('./handler.mjs', import.meta.url)
+      const modules = [{ kind: 'thread', module, maxHeapMb: null }]
+      let idleCrashes = 0
+      const onIdleCrash = () => { idleCrashes += 1 }
+      const actor = new PoolActor({ threads: 2, timers: systemTimers, modules, onIdleCrash })
+      await actor.start()
+      rmSync(new URL('./dist/workers/handler-worker.js', import.meta.url))
+      const job = { jobId: 'a/1', metadata: null, traceId: null, deadlineAt: null }
+      const run = () => actor.run({ module, maxHeapMb: null, input: 1, job }, { log() {} }).outcome
+      const outcomes = await Promise.all([run(), run(), run(), run()])
+      await actor.stop()
+      console.log(JSON.stringify({ idleCrashes, outcomes }))`,
+    )
+    const child = spawnSync(process.execPath, ['main.mjs'], { cwd: folder, encoding: 'utf8', timeout: 20_000 })
+    expect({ status: child.status, stderr: child.stderr }).toEqual({ status: 0, stderr: '' })
+    const { idleCrashes, outcomes } = JSON.parse(child.stdout)
+    expect(outcomes.map((outcome: ThreadOutcome) => outcome.kind)).toEqual(Array(4).fill('crashed'))
+    expect(outcomes[3].failure.message).toContain('handler-worker.js')
+    expect(idleCrashes).toBeGreaterThan(0)
+  })
+})
+
 describe('stop', () => {
   it('crashes what runs, gives back what waits, and refuses what comes later', async () => {
     const pool = new TestPool({ threads: 1 })
@@ -119,7 +156,6 @@ describe('stop', () => {
     expect(failure(await pool.act('echo'))).toMatchObject({ kind: 'failed', code: 'CLOSED' })
   })
 
-  const dist = process.env.HOLDFAST_DIST ?? fileURLToPath(new URL('../../dist', import.meta.url))
   const built = (file: string): string => JSON.stringify(pathToFileURL(join(dist, 'src', file)).href)
 
   const script = (end: string): string => `

@@ -95,6 +95,10 @@ const acts = {
   enqueue: (input, ctx) => ctx.enqueue(input.type, input.input, input.options),
   enqueueContract: (input, ctx) =>
     ctx.enqueue(contract, input.input).catch((error) => ({ code: error.code, message: error.message })),
+  enqueuesLast: (_input, ctx) => {
+    ctx.progress('last progress')
+    ctx.enqueue(contract, { n: 2 })
+  },
   logs: (input, ctx) => {
     for (let line = 0; line < input.lines; line += 1) ctx.log.info({ line }, 'a line')
     ctx.log.warn('text only')

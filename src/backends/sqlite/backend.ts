@@ -1,0 +1,126 @@
+/**
+ * The SQLite store behind the backend interface, on the main thread: posts each message to the thread of the store and
+ * waits. A thread that dies takes the calls in flight with it, outcome unknown; the next call starts another.
+ */
+import { systemClock } from '../../clock.ts'
+import { HoldfastError } from '../../errors.ts'
+import type { Backend, BackendOptions, HintListener } from '../backend.ts'
+import type { Capabilities } from '../capabilities.ts'
+import type { MessageType, Reply, Request } from '../protocol/index.ts'
+import { type ConnectionOptions, MEMORY_PATH } from './connection.ts'
+import type { Call } from './group-commit.ts'
+import { StoreThread } from './thread.ts'
+
+export type SqliteBackendOptions = BackendOptions & ConnectionOptions
+
+export const SQLITE_CAPABILITIES: Capabilities = Object.freeze({
+  durableJobs: true,
+  durability: 'power',
+  sameHostProcesses: true,
+  distributedWorkers: false,
+  transactionalEnqueue: false,
+  notifications: 'sameHost',
+  ordering: Object.freeze(['fifo'] as const),
+  retention: 'stored',
+  schedules: false,
+  continuations: false,
+  partitions: false,
+  streams: false,
+  rateLimits: false,
+})
+
+/** What is left of them without a file. */
+export const SQLITE_MEMORY_CAPABILITIES: Capabilities = Object.freeze({
+  ...SQLITE_CAPABILITIES,
+  durableJobs: false,
+  durability: 'none',
+  sameHostProcesses: false,
+  notifications: 'process',
+  retention: 'process',
+})
+
+export class SqliteBackend implements Backend {
+  readonly name = 'sqlite'
+  readonly capabilities: Capabilities
+  readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
+  private readonly options: SqliteBackendOptions
+  private readonly listeners = new Set<HintListener>()
+  private thread: StoreThread | null = null
+  private isClosed = false
+
+  private constructor(options: SqliteBackendOptions) {
+    this.options = options
+    this.capabilities = options.path === MEMORY_PATH ? SQLITE_MEMORY_CAPABILITIES : SQLITE_CAPABILITIES
+  }
+
+  /** Opens the file, creating and migrating it where needed. Rejects with one error naming the path. */
+  static async open(options: SqliteBackendOptions): Promise<SqliteBackend> {
+    const backend = new SqliteBackend(options)
+    await backend.running().opened
+    return backend
+  }
+
+  async call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
+    if (this.isClosed) throw new HoldfastError('CLOSED', 'the store was closed', { details: { outcome: 'refused' } })
+    // The system's clock is read by the thread when it runs the message, which may be after a wait for the file.
+    const nowMs = this.options.clock === systemClock ? null : this.options.clock.now()
+    const reply = (await this.running().call({ type, request, nowMs } as Call)) as Reply<T>
+    this.hintAfter(type, request, reply)
+    return reply
+  }
+
+  private running(): StoreThread {
+    if (this.thread !== null) return this.thread
+    const { path, namespace, readonly = false, create = true, busyDeadlineMs } = this.options
+    const store = { path, namespace, readonly, create, ...(busyDeadlineMs === undefined ? {} : { busyDeadlineMs }) }
+    const thread: StoreThread = this.spawn({ store })
+    this.thread = thread
+    if (this.listeners.size > 0) thread.watch(true)
+    return thread
+  }
+
+  private spawn(data: ConstructorParameters<typeof StoreThread>[0]): StoreThread {
+    const thread: StoreThread = new StoreThread(data, {
+      changed: () => this.hint(null),
+      ended: () => {
+        if (this.thread === thread) this.thread = null
+      },
+    })
+    return thread
+  }
+
+  private hintAfter<T extends MessageType>(type: T, request: Request<T>, reply: Reply<T>): void {
+    if (this.listeners.size === 0) return
+    if ('jobs' in request) this.hintEnqueued(request, reply as Reply<'job.enqueue'>)
+    else if (type === 'job.promote') this.hint(null)
+    else if ('promoted' in reply && reply.promoted > 0) this.hint(null)
+    else if ('changes' in request) for (const { lane, paused } of request.changes) if (!paused) this.hint(lane)
+  }
+
+  private hintEnqueued({ jobs }: Request<'job.enqueue'>, { results }: Reply<'job.enqueue'>): void {
+    const lanes = new Set<string>()
+    results.forEach(({ outcome, state }, index) => {
+      const lane = jobs[index]?.lane
+      if (outcome === 'created' && state === 'queued' && lane !== undefined) lanes.add(lane)
+    })
+    for (const lane of lanes) this.hint(lane)
+  }
+
+  private hint(lane: string | null): void {
+    for (const listener of this.listeners) listener(lane)
+  }
+
+  onHint(listener: HintListener): () => void {
+    this.listeners.add(listener)
+    if (this.listeners.size === 1) this.thread?.watch(true)
+    return () => {
+      if (this.listeners.delete(listener) && this.listeners.size === 0) this.thread?.watch(false)
+    }
+  }
+
+  /** Finishes what was sent, writes the log back, ends the thread. */
+  async close(): Promise<void> {
+    this.isClosed = true
+    await this.thread?.close()
+  }
+}

@@ -1,0 +1,5 @@
+DELETE FROM holdfast_archive WHERE seq IN (
+  SELECT seq FROM holdfast_archive INDEXED BY holdfast_archive_keep
+  WHERE ns = :ns AND keep_until <= :now ORDER BY keep_until LIMIT :limit
+)
+RETURNING seq, recorded

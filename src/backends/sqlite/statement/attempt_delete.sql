@@ -1,0 +1,1 @@
+DELETE FROM holdfast_attempt WHERE job_seq = :seq

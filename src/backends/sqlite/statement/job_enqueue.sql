@@ -1,0 +1,14 @@
+-- Hot: bound by position, in the order of the values of `enqueue.ts`.
+-- Nothing is written when the id or the key is known, live or archived.
+INSERT INTO holdfast_job (
+  ns, id, lane, idempotency_key, state, type, priority, created_at, updated_at, run_at, deadline_at, timeout_ms,
+  max_attempts, max_attempts_fixed, max_crashes, retry, metadata, trace_id, replay_of, keep_result_ms, payload,
+  attempts, crashes, lease_epoch, cancel_requested, recorded
+)
+SELECT
+  ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+  ?, ?, ?, ?, ?, ?, ?, ?, ?,
+  0, 0, 0, 0, 0
+WHERE NOT EXISTS (SELECT 1 FROM holdfast_archive WHERE ns = ? AND id = ?)
+  AND NOT EXISTS (SELECT 1 FROM holdfast_archive WHERE ns = ? AND lane = ? AND idempotency_key = ?)
+ON CONFLICT DO NOTHING

@@ -1,0 +1,4 @@
+SELECT id, state FROM holdfast_job WHERE ns = :ns AND lane = :lane AND idempotency_key = :key
+UNION ALL
+SELECT id, state FROM holdfast_archive WHERE ns = :ns AND lane = :lane AND idempotency_key = :key
+LIMIT 1

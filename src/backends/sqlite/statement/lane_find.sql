@@ -1,0 +1,1 @@
+SELECT paused FROM holdfast_lane WHERE ns = :ns AND lane = :lane

@@ -1,0 +1,1 @@
+DELETE FROM holdfast_lane WHERE ns = :ns AND lane = :lane

@@ -1,0 +1,1 @@
+INSERT INTO holdfast_namespace (name) VALUES (:name) ON CONFLICT DO NOTHING

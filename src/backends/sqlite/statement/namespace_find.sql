@@ -1,0 +1,1 @@
+SELECT ns FROM holdfast_namespace WHERE name = :name

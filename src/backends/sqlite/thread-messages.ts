@@ -1,0 +1,23 @@
+/** What crosses between the backend on the main thread and the thread of its store: plain data, both ways. */
+import type { MessageType, Reply } from '../protocol/index.ts'
+import type { WireError } from './errors.ts'
+import type { Call } from './group-commit.ts'
+import type { SqliteStoreOptions } from './store.ts'
+
+/** Handed to the thread when it starts. */
+export interface ThreadData {
+  readonly store: SqliteStoreOptions
+}
+
+export type ToThread =
+  | (Call & { readonly kind: 'call'; readonly id: number })
+  /** Whether somebody wants to hear of commits by other connections. */
+  | { readonly kind: 'watch'; readonly isWatching: boolean }
+  | { readonly kind: 'close' }
+
+export type FromThread =
+  | { readonly kind: 'opened' }
+  | { readonly kind: 'openFailed'; readonly error: WireError }
+  | { readonly kind: 'reply'; readonly id: number; readonly reply: Reply<MessageType> }
+  | { readonly kind: 'error'; readonly id: number; readonly error: WireError }
+  | { readonly kind: 'changed' }

@@ -1,0 +1,193 @@
+/**
+ * What every store must pass: registers all suites against a store, and gives them clients, raw access to the protocol, a
+ * clock that can be moved, restarts and child processes. A store differs from another only by its capability flags.
+ *
+ * Assertion 131: no test relies on completion order, fairness or exact start time of parallel workers; they assert lower
+ * bounds and end states, and wait for events or conditions with a deadline.
+ */
+import { afterEach, beforeEach, describe } from 'vitest'
+import type { Backend, BackendOptions } from '#dist/src/backends/backend.js'
+import type { Capabilities } from '#dist/src/backends/capabilities.js'
+import { type ConnectOptions, connectWith, type Holdfast } from '#dist/src/client.js'
+import { type Clock, systemTimers } from '#dist/src/clock.js'
+import type { AppContext } from '#dist/src/contract.js'
+import { systemRandom } from '#dist/src/random.js'
+import type { Worker, WorkerOptions } from '#dist/src/worker.js'
+import { Child } from '../support/child.ts'
+import { withoutHints } from '../support/faulty-backend.ts'
+import { silent } from '../support/silent.ts'
+import { cancelSuite } from './cancel.suite.ts'
+import { crashSuite } from './crash.suite.ts'
+import { deadLetterSuite } from './dead-letter.suite.ts'
+import { explainSuite } from './explain.suite.ts'
+import { failureSuite } from './failure.suite.ts'
+import { idempotencySuite } from './idempotency.suite.ts'
+import { jobClaimSuite } from './job-claim.suite.ts'
+import { jobEnqueueSuite } from './job-enqueue.suite.ts'
+import { leaseSuite } from './lease.suite.ts'
+import { leaseLossSuite } from './lease-loss.suite.ts'
+import { lifecycleSuite } from './lifecycle.suite.ts'
+import { limitSuite } from './limit.suite.ts'
+import { restartSuite } from './restart.suite.ts'
+import { retrySuite } from './retry.suite.ts'
+import { retryPolicySuite } from './retry-policy.suite.ts'
+import { storeSuite } from './store.suite.ts'
+import { workerSuite } from './worker.suite.ts'
+
+const SUITES = [
+  jobEnqueueSuite,
+  lifecycleSuite,
+  jobClaimSuite,
+  leaseSuite,
+  leaseLossSuite,
+  crashSuite,
+  restartSuite,
+  failureSuite,
+  limitSuite,
+  retrySuite,
+  retryPolicySuite,
+  deadLetterSuite,
+  cancelSuite,
+  idempotencySuite,
+  workerSuite,
+  storeSuite,
+  explainSuite,
+] as const
+
+/** One fresh store, as its runner opens it. */
+export interface OpenedStore {
+  /** How other processes reach it; null: they cannot. */
+  readonly url: string | null
+  backend(options: BackendOptions): Promise<Backend>
+  /** Called when all clients are closed: the same data again, or none where nothing is kept. */
+  reopen(): Promise<void>
+  /** Writes a state that no release knows into the record of a job; null: nothing can be damaged. */
+  readonly damageState: ((jobId: string, state: string) => Promise<void>) | null
+  remove(): Promise<void>
+}
+
+export interface StoreUnderTest {
+  readonly name: string
+  /** What the store must declare; the suites ask these flags and nothing else. */
+  readonly capabilities: Capabilities
+  open(): Promise<OpenedStore>
+}
+
+export interface HarnessConnectOptions extends ConnectOptions {
+  /** False: this client hears of nothing and can only poll. */
+  readonly hints?: boolean
+  readonly wrap?: (backend: Backend) => Backend
+}
+
+export class Harness {
+  readonly store: OpenedStore
+  #offsetMs = 0
+  #clients: Holdfast[] = []
+  #raws: Backend[] = []
+  readonly #workers: Worker[] = []
+  readonly #children: Child[] = []
+  readonly #clock: Clock = { now: () => Date.now() + this.#offsetMs, monotonic: () => performance.now() }
+
+  constructor(store: OpenedStore) {
+    this.store = store
+  }
+
+  /** The store's clock. */
+  now(): number {
+    return this.#clock.now()
+  }
+
+  /** Moves the store's clock; timers stay as they are. */
+  async advance(ms: number): Promise<void> {
+    this.#offsetMs += ms
+  }
+
+  async connect({ hints = true, wrap, ...options }: HarnessConnectOptions = {}): Promise<Holdfast> {
+    const { namespace = 'default' } = options
+    const opened = await this.#open(namespace)
+    const heard = hints ? opened : withoutHints(opened)
+    const client = connectWith({
+      backend: wrap === undefined ? heard : wrap(heard),
+      clock: this.#clock,
+      timers: systemTimers,
+      random: systemRandom,
+      options: { logger: silent, ...options },
+    })
+    this.#clients.push(client)
+    return client
+  }
+
+  /** The protocol itself, on a connection of its own. */
+  async raw(namespace = 'default'): Promise<Backend> {
+    const backend = await this.#open(namespace)
+    this.#raws.push(backend)
+    return backend
+  }
+
+  #open(namespace: string): Promise<Backend> {
+    return this.store.backend({ namespace, clock: this.#clock, random: systemRandom })
+  }
+
+  /** A worker that looks often and is stopped with the harness. */
+  async worker<Context = AppContext>(client: Holdfast, options: WorkerOptions<Context>): Promise<Worker> {
+    const worker = await client.worker<Context>({ poll: 20, reap: '1h', killGrace: 50, ...options })
+    this.#workers.push(worker)
+    return worker
+  }
+
+  /** Closes everything and opens the same store again, as a new process would. */
+  async restart(): Promise<void> {
+    await this.#disconnect()
+    await this.store.reopen()
+  }
+
+  /** Starts a script of `test/support/children` on this store. */
+  spawn(script: string, ...args: readonly string[]): Child {
+    const { url } = this.store
+    if (url === null) throw new Error('other processes cannot reach this store')
+    const child = new Child(script, [url, ...args])
+    this.#children.push(child)
+    return child
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#children.map((child) => child.kill()))
+    await this.#disconnect()
+    await this.store.remove()
+  }
+
+  async #disconnect(): Promise<void> {
+    await Promise.all(this.#workers.splice(0).map((worker) => worker.stop({ deadline: 0 })))
+    await Promise.all(this.#clients.splice(0).map((client) => client.close()))
+    await Promise.all(this.#raws.splice(0).map((backend) => backend.close()))
+  }
+}
+
+/** What a suite is given: the flags while it registers its tests, a fresh harness inside each. */
+export interface SuiteContext {
+  readonly name: string
+  readonly capabilities: Capabilities
+  harness(): Harness
+}
+
+/** True when other processes can open the store and find what this one wrote. */
+export const isSharedByProcesses = ({ capabilities }: SuiteContext): boolean =>
+  capabilities.durableJobs && (capabilities.sameHostProcesses || capabilities.distributedWorkers)
+
+export function describeBackend({ name, capabilities, open }: StoreUnderTest): void {
+  describe(name, () => {
+    let current: Harness | null = null
+    beforeEach(async () => {
+      current = new Harness(await open())
+    })
+    afterEach(async () => {
+      await current?.close()
+      current = null
+    })
+    const harness = (): Harness => {
+      if (current === null) throw new Error('the harness is there inside tests only')
+      return current
+    }
+    for (const suite of SUITES) suite({ name, capabilities, harness })
+  })
+}

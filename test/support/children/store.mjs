@@ -1,0 +1,29 @@
+// What every child process starts with: the built package that its parent tests, the store it was told of, lines from its parent.
+import { createInterface } from 'node:readline'
+
+const dist = process.env.HOLDFAST_DIST ?? new URL('../../../dist', import.meta.url).pathname
+
+export const holdfast = await import(`${dist}/src/index.js`)
+const { openBackend } = await import(`${dist}/src/backends/open.js`)
+const { systemClock } = await import(`${dist}/src/clock.js`)
+const { systemRandom } = await import(`${dist}/src/random.js`)
+
+export const [, , url, ...args] = process.argv
+
+export const openRaw = () => openBackend(url, { namespace: 'default', clock: systemClock, random: systemRandom })
+
+export const say = (...words) => process.stdout.write(`${words.join(' ')}\n`)
+
+const heard = new Set()
+const waiting = new Map()
+createInterface({ input: process.stdin }).on('line', (line) => {
+  heard.add(line)
+  waiting.get(line)?.()
+})
+
+/** Resolves once the parent has said this line. */
+export const told = (line) =>
+  new Promise((resolve) => {
+    if (heard.has(line)) resolve()
+    else waiting.set(line, resolve)
+  })

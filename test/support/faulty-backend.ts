@@ -1,0 +1,30 @@
+/** Backends that misbehave as networks do: hints that never come, replies that are lost after the work was done. */
+import type { Backend } from '#dist/src/backends/backend.js'
+import type { MessageType } from '#dist/src/backends/protocol/index.js'
+import { HoldfastError } from '#dist/src/errors.js'
+
+/** The same store, with some members replaced. */
+function over(backend: Backend, changes: Partial<Backend>): Backend {
+  return {
+    name: backend.name,
+    capabilities: backend.capabilities,
+    limits: backend.limits,
+    call: (type, request) => backend.call(type, request),
+    onHint: (listener) => backend.onHint(listener),
+    close: () => backend.close(),
+    ...changes,
+  }
+}
+
+export const withoutHints = (backend: Backend): Backend => over(backend, { onHint: () => () => {} })
+
+/** Does what is asked, and loses the reply when `isLost` says so. */
+export function losingReplies(backend: Backend, isLost: (type: MessageType) => boolean): Backend {
+  return over(backend, {
+    call: async (type, request) => {
+      const reply = await backend.call(type, request)
+      if (!isLost(type)) return reply
+      throw new HoldfastError('STORE_TIMEOUT', 'the reply was lost', { details: { outcome: 'unknown' } })
+    },
+  })
+}

@@ -1,0 +1,94 @@
+/**
+ * The thread of the SQLite store. It takes all messages that wait, runs them as one group, and answers; neither a slow
+ * disk nor a locked file ever stops the main loop. The one file of `workers/` that may import `src/backends/sqlite`.
+ */
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { storeError, toWire } from '../src/backends/sqlite/errors.ts'
+import { type NumberedCall, StoreHost } from '../src/backends/sqlite/host.ts'
+import type { FromThread, ThreadData, ToThread } from '../src/backends/sqlite/thread-messages.ts'
+import { systemClock } from '../src/clock.ts'
+import { systemRandom } from '../src/random.ts'
+
+/**
+ * Messages in one transaction at most. Measured 2026-11-29 with 256 single enqueues in flight on a busy 2-core machine:
+ * 1: 390/s, 8: 2.8 k/s, 64: 14 k/s, 256: 15-22 k/s.
+ */
+const GROUP_MAX = 256
+/** How often the file is looked at for commits of others while somebody listens. */
+const WATCH_MS = 25
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4))
+const surroundings = {
+  clock: systemClock,
+  random: systemRandom,
+  pause: (durationMs: number): void => {
+    Atomics.wait(sleeper, 0, 0, durationMs)
+  },
+}
+
+class StoreWorker {
+  private readonly port: MessagePort
+  private readonly host: StoreHost
+  private watch: NodeJS.Timeout | undefined
+
+  constructor(port: MessagePort, { store }: ThreadData) {
+    this.port = port
+    this.host = new StoreHost(store, surroundings, (message: FromThread) => port.postMessage(message))
+  }
+
+  listen(): void {
+    this.port.postMessage({ kind: 'opened' } satisfies FromThread)
+    this.port.on('message', (first: ToThread) => this.runAll(this.drain(first)))
+  }
+
+  private drain(first: ToThread): readonly ToThread[] {
+    const batch = [first]
+    while (batch.length < GROUP_MAX) {
+      const next: { readonly message: ToThread } | undefined = receiveMessageOnPort(this.port)
+      if (next === undefined) break
+      batch.push(next.message)
+    }
+    return batch
+  }
+
+  /** In order: what came before the end is done before it. */
+  private runAll(batch: readonly ToThread[]): void {
+    let calls: NumberedCall[] = []
+    for (const message of batch) {
+      if (message.kind === 'call') {
+        calls.push(message)
+        continue
+      }
+      this.host.run(calls)
+      calls = []
+      if (message.kind === 'watch') {
+        this.setWatch(message.isWatching)
+        continue
+      }
+      this.close()
+      return
+    }
+    this.host.run(calls)
+  }
+
+  private setWatch(isWatching: boolean): void {
+    clearInterval(this.watch)
+    this.watch = isWatching ? setInterval(() => this.host.look(), WATCH_MS).unref() : undefined
+  }
+
+  private close(): void {
+    clearInterval(this.watch)
+    this.host.close()
+    this.port.close()
+  }
+}
+
+const port = parentPort
+if (port === null) throw new Error('this file runs as a worker thread only')
+try {
+  new StoreWorker(port, workerData as ThreadData).listen()
+} catch (error) {
+  const { path } = (workerData as ThreadData).store
+  port.postMessage({ kind: 'openFailed', error: toWire(storeError(error, path, 'open')) } satisfies FromThread)
+  port.close()
+}
