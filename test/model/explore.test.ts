@@ -300,7 +300,7 @@ test('no stale write is accepted: one job, two grants, two messages on their way
   const { states, isCut } = explore({ jobs: 1, grants: 2, messages: 2, ticks: 4, states: 60_000 })
   expect(isCut).toBe(false)
   expect(states).toBeGreaterThan(40_000)
-})
+}, 120_000)
 
 test('no stale write is accepted: one job, three grants, one message on its way', () => {
   expect(explore({ jobs: 1, grants: 3, messages: 1, ticks: 4, states: 15_000 }).states).toBeGreaterThanOrEqual(15_000)

@@ -77,7 +77,9 @@ export class Connection {
     const opening = { readonly: this.isReadonly, fileMustExist: !this.isMemory, timeout: BUSY_TIMEOUT_MS }
     this.database = this.attempt('open', () => new driver(this.path, opening))
     try {
-      this.sqliteVersion = String(this.database.prepare('SELECT sqlite_version()').pluck().get())
+      // To prepare anything is to read the schema, so even this may meet another process that starts.
+      const version = this.attempt('open', () => this.database.prepare('SELECT sqlite_version()').pluck().get())
+      this.sqliteVersion = String(version)
       checkSqliteVersion(this.sqliteVersion)
       this.attempt('open', () => this.configure())
       this.sql = new Statements(this.database)
@@ -188,8 +190,8 @@ export class Connection {
       this.database.pragma(`incremental_vacuum(${VACUUM_PAGES_MAX})`)
       // A reader that stayed for long lets the log grow; after it has gone, an idle store would never cut it back.
       if (this.logBytes() > LOG_BYTES_MAX) this.database.pragma('wal_checkpoint(TRUNCATE)')
-    } catch (error) {
-      if (!isBusy(error)) throw storeError(error, this.path, 'run')
+    } catch {
+      // A lock or a full disk: the calls that follow meet it too and say so.
     }
   }
 
