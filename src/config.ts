@@ -65,12 +65,19 @@ export function parseDuration(value: unknown, field: string): number {
 const ZONED_ISO = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/
 const INSTANT_MAX_MS = 8.64e15
 
+/** The platform reads 31 February as 3 March; that is somebody's mistake, not an instant. */
+function isOnCalendar(isoText: string): boolean {
+  const day = isoText.slice(0, 10)
+  const ms = Date.parse(`${day}T00:00:00Z`)
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day)
+}
+
 /** Epoch milliseconds of an instant. Throws INVALID_INSTANT naming `field`. */
 export function parseInstant(value: unknown, field: string): number {
   const ms =
     value instanceof Date
       ? value.getTime()
-      : typeof value === 'string' && ZONED_ISO.test(value)
+      : typeof value === 'string' && ZONED_ISO.test(value) && isOnCalendar(value)
         ? Date.parse(value)
         : value
   if (typeof ms !== 'number' || !(Math.abs(ms) <= INSTANT_MAX_MS)) {

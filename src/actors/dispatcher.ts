@@ -257,16 +257,18 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     const hooks = { claimedAt, onOver: this.onOver }
     for (const job of jobs) {
       const actor = new JobActor(job, env, hooks)
-      keeper.hold(actor)
-      if (this.isDraining) this.giveBack(actor)
-      else {
-        this.running.add(actor)
-        actor.start()
+      // More than was asked for comes when a claim was sent again and the first one arrived after all.
+      if (this.isDraining || this.running.size >= this.slots) {
+        this.giveBack(actor)
+        continue
       }
+      keeper.hold(actor)
+      this.running.add(actor)
+      actor.start()
     }
   }
 
-  /** A job that came after draining began was never started: it goes back uncharged. */
+  /** Never started, so it goes back uncharged; the keeper knows nothing of it, or it could end a second time. */
   private giveBack(actor: JobActor): void {
     const { id, token } = actor.job
     const keepMs = this.options.env.retention.cancelledMs

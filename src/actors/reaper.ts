@@ -96,7 +96,7 @@ export async function reapExpired(options: Pick<ReaperOptions, 'backend' | 'rete
       decisions: decided.map(({ settlement }) => settlement),
       limit: BATCH,
     })
-    const applied = decided.filter((_, index) => isApplied(verdicts[index]))
+    const applied = decided.flatMap((reaped, index) => asApplied(reaped, verdicts[index]))
     for (const reaped of applied) onReaped(reaped)
     count += applied.length
     if (expired.length === 0) return count
@@ -104,7 +104,14 @@ export async function reapExpired(options: Pick<ReaperOptions, 'backend' | 'rete
   }
 }
 
-const isApplied = (verdict: Verdict | undefined): boolean => verdict === 'applied' || verdict === 'cancelled'
+/** What the store made of a decision: a requeue became a cancellation when that was asked for meanwhile. */
+function asApplied(reaped: Reaped, verdict: Verdict | undefined): readonly Reaped[] {
+  if (verdict === 'applied') return [reaped]
+  const { lease, settlement } = reaped
+  if (verdict !== 'cancelled' || settlement.kind !== 'requeue') return []
+  const { id, token, durationMs, failure, keepMs } = settlement
+  return [{ lease, settlement: { kind: 'cancel', id, token, durationMs, failure, keepMs } }]
+}
 
 function decideLease(lease: ExpiredLease, retention: Retention): Settlement {
   const { id, token, cancelRequested, workerId } = lease

@@ -55,6 +55,7 @@ export class StoreCaller {
     const { clock, timers, random } = this.options
     const startedAt = clock.monotonic()
     let current = request
+    let mayBeDone = false
     for (let failures = 0; ; failures += 1) {
       if (this.isClosed) throw new HoldfastError('CLOSED', 'the client was closed')
       try {
@@ -66,8 +67,9 @@ export class StoreCaller {
         this.contacts.set(type, { ...this.contact(type), failuresInARow: failures + 1, lastError: error })
         const waitMs = random.next() * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** Math.min(failures, 10))
         const isOver = clock.monotonic() - startedAt + waitMs >= budgetMs
-        if (!error.retryable || isOver) throw error
-        if (callOutcome(error) !== 'notDone') current = resend(current)
+        mayBeDone ||= callOutcome(error) === 'unknown'
+        if (!error.retryable || isOver) throw mayBeDone ? asUnknown(error) : error
+        if (mayBeDone) current = resend(current)
         await delay(waitMs, timers)
       }
     }
@@ -87,6 +89,15 @@ export class StoreCaller {
 export function callOutcome(error: HoldfastError): FailedCallOutcome {
   const { outcome } = error.details
   return outcome === 'notDone' || outcome === 'refused' ? outcome : 'unknown'
+}
+
+/** The last try was not done, but one before it may have been: the call as a whole is unknown. */
+function asUnknown(error: HoldfastError): HoldfastError {
+  if (callOutcome(error) === 'unknown') return error
+  return new HoldfastError(error.code, `${error.message}; an earlier try may have been done`, {
+    details: { ...error.details, outcome: 'unknown' satisfies FailedCallOutcome },
+    cause: error,
+  })
 }
 
 function toStoreError(thrown: unknown): HoldfastError {

@@ -5,9 +5,11 @@ import {
   checkLifecycle,
   checkLiveness,
   checkNoneLost,
+  checkNoneOrphaned,
   checkOneJobPerKey,
   checkOneLease,
   checkOutcomesMatch,
+  checkPauses,
   checkPunctual,
   checkRunsExplained,
   checkSafety,
@@ -23,6 +25,8 @@ import {
   ended,
   enqueue,
   grant,
+  jump,
+  policy,
   progress,
   promote,
   reap,
@@ -171,6 +175,10 @@ const JUDGED: Readonly<Record<string, Judged>> = {
       ['granted after it completed', started(complete(20, 'j', 10), again(30))],
       ['completed twice', started(complete(20, 'j', 10), complete(30, 'j', 10))],
       ['cancelled after it completed', started(complete(20, 'j', 10), cancel(30, 'j'))],
+      [
+        'granted after its cancellation was requested',
+        started(cancel(20, 'j', { outcome: 'requested' }), reap(110, 'j', 10), again(120)),
+      ],
       ['cancelled without force while it ran', started(cancel(20, 'j'))],
       ['buried while it ran', started(bury(20, 'j'))],
       ['promoted after it was cancelled', facts(enqueue(0, 'j'), cancel(5, 'j'), promote(6, 'j'))],
@@ -196,11 +204,20 @@ const JUDGED: Readonly<Record<string, Judged>> = {
       ['started when it was due', facts(enqueue(0, 'j', { eligibleAt: 60 }), grant(60, 'j'))],
       ['late, but before the calm', facts(enqueue(0, 'j'), grant(49, 'j'))],
       ['due long before the calm, started soon after its beginning', facts(enqueue(0, 'j'), grant(70, 'j'))],
+      [
+        'due before the clock of the store went back',
+        facts(enqueue(0, 'j', { eligibleAt: 60 }), jump(61, 61), grant(62, 'j', { storeNow: 30 })),
+      ],
       ['promoted ahead of its time', facts(enqueue(0, 'j', { eligibleAt: 500 }), promote(60, 'j'), grant(61, 'j'))],
     ],
     bad: [
+      ['after its deadline', facts(enqueue(0, 'j', { deadlineAt: 60 }), grant(60, 'j'))],
       ['one millisecond early', facts(enqueue(0, 'j', { eligibleAt: 60 }), grant(59, 'j'))],
       ['a retry before its delay was over', started(retry(20, 'j', 10, { delayMs: 30 }), again(49))],
+      [
+        'not yet due when the clock of the store went back',
+        facts(enqueue(0, 'j', { eligibleAt: 60 }), jump(59, 59), grant(62, 'j', { storeNow: 30 })),
+      ],
       ['later than the bound', facts(enqueue(60, 'j'), grant(81, 'j'))],
       ['waiting since before the calm and still not taken', facts(enqueue(0, 'j'), grant(71, 'j'))],
     ],
@@ -257,6 +274,13 @@ const JUDGED: Readonly<Record<string, Judged>> = {
     good: [
       ['one grant, one run', run({ ...started(complete(20, 'j', 10)), effects: [start(11, 'j', 10)] })],
       ['a run for each attempt', run({ ...over(again(120)), effects: [start(11, 'j', 10), start(121, 'j', 120, 2)] })],
+      [
+        'a run of a grant that was given again later',
+        run({
+          ...started(grant(12, 'j', { token: token(10), resend: true }), complete(20, 'j', 10)),
+          effects: [start(11, 'j', 10)],
+        }),
+      ],
       ['a grant whose worker died before it ran', started(reap(110, 'j', 10))],
     ],
     bad: [
@@ -287,6 +311,38 @@ const JUDGED: Readonly<Record<string, Judged>> = {
         'two runs of one grant',
         run({ ...started(complete(20, 'j', 10)), effects: [start(11, 'j', 10), start(12, 'j', 10)] }),
       ],
+    ],
+  },
+  'I17 pauses': {
+    check: checkPauses,
+    good: [
+      ['granted after the lane was resumed', facts(enqueue(0, 'j'), policy(1, true), policy(5, false), grant(10, 'j'))],
+      ['another lane is paused', facts(enqueue(0, 'j', { lane: 'm' }), policy(1, true), grant(10, 'j'))],
+      [
+        'a grant from before the pause is given again',
+        started(policy(11, true), grant(12, 'j', { token: token(10), resend: true }), complete(20, 'j', 10)),
+      ],
+    ],
+    bad: [
+      ['granted while paused', facts(enqueue(0, 'j'), policy(1, true), grant(10, 'j'))],
+      ['enqueued and granted while paused', facts(policy(1, true), enqueue(2, 'j'), grant(10, 'j'))],
+      [
+        'paused, resumed and paused again',
+        facts(enqueue(0, 'j'), policy(1, true), policy(2, false), policy(3, true), grant(10, 'j')),
+      ],
+    ],
+  },
+  'I19 no orphans': {
+    check: checkNoneOrphaned,
+    good: [
+      ['run', run({ ...started(), effects: [start(11, 'j', 10)] })],
+      ['given back without being run', started(release(20, 'j', 10))],
+      ['settled before the handler was called', started(dead(20, 'j', 10))],
+    ],
+    bad: [
+      ['left to expire', over()],
+      ['never heard of again', started()],
+      ['run only under the next grant', run({ ...over(again(120)), effects: [start(121, 'j', 120, 2)] })],
     ],
   },
   'I4 outcomes match': {

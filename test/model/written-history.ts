@@ -20,6 +20,7 @@ export const enqueue = (at: number, job: string, less: Less<'enqueue'> = {}): Fa
   key: null,
   ref: null,
   eligibleAt: at,
+  deadlineAt: null,
   ...less,
 })
 
@@ -80,6 +81,13 @@ export const cancel = (at: number, job: string, less: Less<'cancel'> = {}): Fact
 })
 
 export const promote = (at: number, job: string): Fact => ({ kind: 'promote', ...moment(at, job), outcome: 'promoted' })
+export const jump = (at: number, storeNow: number): Fact => ({ kind: 'jump', at, storeNow, job: '' })
+export const policy = (at: number, paused: boolean): Fact => ({
+  kind: 'policy',
+  ...moment(at, ''),
+  lane: 'l',
+  paused,
+})
 export const bury = (at: number, job: string): Fact => ({ kind: 'bury', ...moment(at, job) })
 
 export const start = (at: number, job: string, epoch: number, attempt = 1): Effect => ({

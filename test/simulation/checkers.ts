@@ -107,10 +107,11 @@ export function checkFencing(run: Run): Violation[] {
   })
 }
 
-function illegality(fact: Fact, { phase, charged }: Readonly<Situation>): string | null {
+function illegality(fact: Fact, { phase, charged, cancelRequested }: Readonly<Situation>): string | null {
   switch (fact.kind) {
     case 'grant':
       if (phase !== 'waiting') return `granted while ${phase}`
+      if (cancelRequested) return 'granted after its cancellation was requested'
       return fact.attempt === charged + 1 ? null : `attempt ${fact.attempt} granted after ${charged} charged`
     case 'settle':
       return isAccepted(fact) && phase !== 'running' ? `${fact.how} ${fact.verdict} while ${phase}` : null
@@ -162,13 +163,15 @@ export interface Punctuality {
   readonly boundMs: number
 }
 
-/** I10: no start before its time on the store's clock; and, when calm, none later than the bound after it. */
+/** I10: no start before its time or after its deadline on the store's clock; and, when calm, none later than the bound. */
 export function checkPunctual(run: Run, calm: Punctuality | null = null): Violation[] {
   return collect('I10', (report) => {
     replay(run.facts, (fact, before) => {
       if (fact.kind !== 'grant' || fact.token === before.held) return
       const early = before.eligibleAt - fact.storeNow
       if (early > 0) report(fact.at, fact.job, `started ${early} ms early`)
+      if (fact.storeNow >= before.deadlineAt)
+        report(fact.at, fact.job, `started after its deadline ${before.deadlineAt}`)
       if (calm === null || fact.storeNow < calm.calmFrom) return
       const late = fact.storeNow - Math.max(before.eligibleAt, calm.calmFrom)
       if (late > calm.boundMs) report(fact.at, fact.job, `started ${late} ms late; the bound is ${calm.boundMs}`)
@@ -215,7 +218,10 @@ function checkRuns(run: Run, report: Report): void {
   const granted = new Map<string, FactOf<'grant'>>()
   const nameOf = (job: JobId, epoch: number): string => `${job}\n${epoch}`
   for (const fact of run.facts) {
-    if (fact.kind === 'grant') granted.set(nameOf(fact.job, epochOf(fact.token)), fact)
+    if (fact.kind !== 'grant') continue
+    // A claim sent again gives the same grant again; what counts is the first time.
+    const name = nameOf(fact.job, epochOf(fact.token))
+    if (!granted.has(name)) granted.set(name, fact)
   }
   const started = new Set<string>()
   for (const effect of run.effects) {
@@ -259,6 +265,38 @@ export function checkRunsExplained(
   })
 }
 
+/** I17: a paused lane gives nothing. */
+export function checkPauses(run: Run): Violation[] {
+  return collect('I17', (report) => {
+    const paused = new Set<string>()
+    const laneOf = new Map<JobId, string>()
+    replay(run.facts, (fact, before) => {
+      if (fact.kind === 'enqueue') laneOf.set(fact.job, fact.lane)
+      if (fact.kind === 'policy' && fact.paused) paused.add(fact.lane)
+      if (fact.kind === 'policy' && !fact.paused) paused.delete(fact.lane)
+      const isNew = fact.kind === 'grant' && fact.token !== before.held
+      if (isNew && paused.has(laneOf.get(fact.job) ?? '')) report(fact.at, fact.job, 'granted from a paused lane')
+    })
+  })
+}
+
+/**
+ * Where answers are cut but nothing else goes wrong, a grant whose answer was lost is not left to expire: the claim is sent
+ * again, is given the same grant, and every grant is run or given back.
+ */
+export function checkNoneOrphaned(run: Run): Violation[] {
+  return collect('I19/orphan', (report) => {
+    const used = new Set(run.effects.map(({ job, epoch }) => `${job}\n${epoch}`))
+    for (const fact of run.facts) {
+      if (fact.kind === 'settle' && fact.via === 'turn') used.add(`${fact.job}\n${epochOf(fact.token)}`)
+    }
+    for (const fact of run.facts) {
+      if (fact.kind !== 'grant' || used.has(`${fact.job}\n${epochOf(fact.token)}`)) continue
+      report(fact.at, fact.job, `${fact.token} was neither run nor given back`)
+    }
+  })
+}
+
 /** Beside the numbered ones: a job is completed only by the grant whose handler returned. */
 export function checkOutcomesMatch(run: Run): Violation[] {
   return collect('I4/outcome', (report) => {
@@ -284,6 +322,7 @@ export function checkSafety(run: Run): Violation[] {
     ...checkPunctual(run),
     ...checkOneJobPerKey(run),
     ...checkRunsExplained(run),
+    ...checkPauses(run),
     ...checkOutcomesMatch(run),
   ]
 }

@@ -31,8 +31,9 @@ export type Fact =
       readonly lane: string
       readonly key: string | null
       readonly ref: string | null
-      /** The store's time from which the job may start. */
+      /** The store's time from which the job may start, and from which it may not any more. */
       readonly eligibleAt: number
+      readonly deadlineAt: number | null
     })
   | (Moment & {
       readonly kind: 'grant'
@@ -66,6 +67,10 @@ export type Fact =
     })
   | (Moment & { readonly kind: 'promote'; readonly outcome: 'promoted' | 'invalid_state' | 'not_found' })
   | (Moment & { readonly kind: 'bury' })
+  /** A lane was paused or resumed; `job` is empty. */
+  | (Moment & { readonly kind: 'policy'; readonly lane: string; readonly paused: boolean })
+  /** The store's clock is about to jump from `storeNow`. What is due by now stays due. It concerns every job; `job` is empty. */
+  | (Moment & { readonly kind: 'jump' })
 
 export type FactOf<K extends Fact['kind']> = Extract<Fact, { kind: K }>
 
@@ -120,9 +125,11 @@ const translators: Translators = {
       const result = reply.results[index]
       if (result === undefined) return []
       const eligibleAt = job.runAt ?? storeNow + job.delayMs
-      const { lane, idempotencyKey: key, traceId: ref } = job
+      const { lane, idempotencyKey: key, traceId: ref, deadlineAt } = job
       const { outcome, id } = result
-      return [{ kind: 'enqueue', at, storeNow, job: job.id, outcome, result: id, lane, key, ref, eligibleAt }]
+      return [
+        { kind: 'enqueue', at, storeNow, job: job.id, outcome, result: id, lane, key, ref, eligibleAt, deadlineAt },
+      ]
     }),
   'job.turn': ({ at, request, reply }, storeNow) => [
     ...settlementFacts({ at, storeNow, via: 'turn' }, request.settlements, reply.verdicts),
@@ -141,6 +148,8 @@ const translators: Translators = {
       const verdict = reply.verdicts[index]
       return verdict === undefined ? [] : [{ kind: 'progress', at, storeNow, job: id, token, verdict }]
     }),
+  'queue.policy': ({ at, request }, storeNow) =>
+    request.changes.map(({ lane, paused }) => ({ kind: 'policy', at, storeNow, job: '', lane, paused })),
   'job.cancel': ({ at, request, reply }, storeNow) =>
     request.ids.flatMap((job, index) => {
       const outcome = reply.outcomes[index]

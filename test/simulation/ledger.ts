@@ -18,6 +18,7 @@ export interface Situation {
   lastEpoch: number
   charged: number
   eligibleAt: number
+  deadlineAt: number
   retries: number
   takenBack: number
   cancelRequested: boolean
@@ -33,6 +34,7 @@ const fresh = (): Situation => ({
   lastEpoch: 0,
   charged: 0,
   eligibleAt: 0,
+  deadlineAt: Number.POSITIVE_INFINITY,
   retries: 0,
   takenBack: 0,
   cancelRequested: false,
@@ -91,6 +93,7 @@ function apply(job: Situation, fact: Fact): void {
       if (fact.outcome !== 'created' || job.phase !== 'absent') return
       job.phase = 'waiting'
       job.eligibleAt = fact.eligibleAt
+      job.deadlineAt = fact.deadlineAt ?? Number.POSITIVE_INFINITY
       return
     case 'grant':
       applyGrant(job, fact)
@@ -112,6 +115,8 @@ function apply(job: Situation, fact: Fact): void {
       end(job, 'dlq')
       return
     case 'progress':
+    case 'jump':
+    case 'policy':
       return
     default:
       throw new Error(`unknown fact ${JSON.stringify(fact satisfies never)}`)
@@ -125,6 +130,10 @@ export function replay(
 ): ReadonlyMap<JobId, Readonly<Situation>> {
   const jobs = new Map<JobId, Situation>()
   for (const fact of facts) {
+    if (fact.kind === 'jump') {
+      for (const job of jobs.values()) if (job.eligibleAt <= fact.storeNow) job.eligibleAt = Number.NEGATIVE_INFINITY
+      continue
+    }
     let job = jobs.get(fact.job)
     if (job === undefined) {
       job = fresh()

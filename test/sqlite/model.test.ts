@@ -71,10 +71,18 @@ class Pair {
   }
 
   close(): void {
-    expect(this.sqlite.connection.database.pragma('integrity_check', { simple: true })).toBe('ok')
+    const { database } = this.sqlite.connection
+    for (const query of [ORPHANS, DOUBLES]) expect(database.prepare(query).all(), query).toEqual([])
+    expect(database.pragma('integrity_check', { simple: true })).toBe('ok')
     this.sqlite.close()
   }
 }
+
+/** Attempts whose job is gone, or does not know of them. */
+const ORPHANS = `SELECT job_seq FROM holdfast_attempt WHERE job_seq NOT IN (
+  SELECT seq FROM holdfast_job WHERE recorded = 1 UNION SELECT seq FROM holdfast_archive WHERE recorded = 1)`
+/** Jobs that are live and archived at once. */
+const DOUBLES = 'SELECT id FROM holdfast_job INTERSECT SELECT id FROM holdfast_archive'
 
 const byText = (a: unknown, b: unknown): number => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
 

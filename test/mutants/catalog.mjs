@@ -1,0 +1,260 @@
+/**
+ * Planted protocol bugs: each is one exact replacement in one built file, and the quick suites that must notice it.
+ * `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
+ */
+
+const STORE = 'src/backends/memory/store.js'
+const SETTLE = 'src/backends/memory/settle.js'
+const LANE = 'src/backends/memory/lane.js'
+const RULES = 'src/backends/rules.js'
+const DISPATCHER = 'src/actors/dispatcher.js'
+
+const EXPLORE = 'test/model/explore.test.ts'
+const ORDER = 'test/model/order.test.ts'
+const RULES_TEST = 'test/model/rules.test.ts'
+const SIMULATION = 'test/simulation/simulation.test.ts'
+const REGRESSIONS = 'test/simulation/regressions.test.ts'
+
+/** @type {readonly { name: string, file: string, find: string, replace: string, suites: readonly string[] }[]} */
+export const MUTANTS = [
+  {
+    name: 'settle-without-token',
+    file: SETTLE,
+    find: 'if (!row.isHeldBy(settlement.token)) {',
+    replace: "if (row.state !== 'running') {",
+    suites: [EXPLORE, SIMULATION],
+  },
+  {
+    name: 'renew-without-token',
+    file: STORE,
+    find: `if (!row.isHeldBy(token))
+                return 'leaseLost';
+            row.run.leaseExpiresAt = now + leaseMs;`,
+    replace: `if (row.state !== 'running')
+                return 'leaseLost';
+            row.run.leaseExpiresAt = now + leaseMs;`,
+    suites: [EXPLORE, SIMULATION],
+  },
+  {
+    name: 'progress-without-token',
+    file: STORE,
+    find: `if (!row.isHeldBy(token))
+                return 'leaseLost';
+            row.run.progress = progress;`,
+    replace: 'row.run.progress = progress;',
+    suites: [SIMULATION],
+  },
+  {
+    name: 'reap-without-token',
+    file: STORE,
+    find: 'if (!row.isHeldBy(decision.token) || row.run.leaseExpiresAt > now)',
+    replace: "if (row.state !== 'running' || row.run.leaseExpiresAt > now)",
+    suites: [EXPLORE],
+  },
+  {
+    name: 'reap-without-expiry',
+    file: STORE,
+    find: '!row.isHeldBy(decision.token) || row.run.leaseExpiresAt > now',
+    replace: '!row.isHeldBy(decision.token)',
+    suites: [EXPLORE, SIMULATION],
+  },
+  {
+    name: 'reap-leaves-the-token',
+    file: STORE,
+    find: `const verdict = this.settle(decision, now);
+            row.run.token = null;`,
+    replace: 'const verdict = this.settle(decision, now);',
+    suites: [EXPLORE, SIMULATION],
+  },
+  {
+    name: 'expiry-one-millisecond-late',
+    file: STORE,
+    find: '.filter((row) => row.run.leaseExpiresAt <= now)',
+    replace: '.filter((row) => row.run.leaseExpiresAt < now)',
+    suites: [EXPLORE],
+  },
+  {
+    name: 'force-leaves-the-lease',
+    file: STORE,
+    find: `row.run.token = null;
+        row.run.finishedAt = now;`,
+    replace: 'row.run.finishedAt = now;',
+    suites: [EXPLORE],
+  },
+  {
+    name: 'cancel-of-what-has-ended',
+    file: STORE,
+    find: `if (isTerminal(row.state))
+                return 'already_terminal';`,
+    replace: '',
+    suites: [EXPLORE, SIMULATION],
+  },
+  {
+    name: 'requested-cancellation-forgotten',
+    file: SETTLE,
+    find: "(kind === 'retry' || kind === 'release' || kind === 'requeue')",
+    replace: "(kind === 'retry' || kind === 'release')",
+    suites: [EXPLORE],
+  },
+  {
+    name: 'claim-ignores-run-at',
+    file: LANE,
+    find: 'row !== undefined && row.runAt <= now;',
+    replace: 'row !== undefined;',
+    suites: [ORDER, SIMULATION],
+  },
+  {
+    name: 'claim-beyond-its-limit',
+    file: STORE,
+    find: 'while (rows.length < limit) {',
+    replace: 'while (rows.length <= limit) {',
+    suites: [ORDER, EXPLORE],
+  },
+  {
+    name: 'due-order-by-the-row-as-it-is-now',
+    file: LANE,
+    find: 'const byRunAt = (a, b) => a.runAt - b.runAt',
+    replace: 'const byRunAt = (a, b) => a.row.runAt - b.row.runAt',
+    suites: [ORDER],
+  },
+  {
+    name: 'key-not-looked-up',
+    file: STORE,
+    find: 'if (first !== undefined)',
+    replace: 'if (first === null)',
+    suites: [SIMULATION],
+  },
+  {
+    name: 'repeated-enqueue-creates-again',
+    file: STORE,
+    find: 'if (same !== undefined)',
+    replace: 'if (same === null)',
+    suites: [SIMULATION],
+  },
+  {
+    name: 'grant-not-charged',
+    file: STORE,
+    find: 'row.run.attempts += 1;',
+    replace: '',
+    suites: [EXPLORE, SIMULATION],
+  },
+  {
+    name: 'release-charged',
+    file: SETTLE,
+    find: 'row.run.attempts -= 1;',
+    replace: '',
+    suites: [EXPLORE, SIMULATION],
+  },
+  {
+    name: 'deadline-not-looked-at',
+    file: STORE,
+    find: 'deadlined.push(...this.buryDeadlined(lane, now, claim.keepDeadMs));',
+    replace: '',
+    suites: [SIMULATION],
+  },
+  {
+    name: 'paused-lane-claimed',
+    file: STORE,
+    find: 'if (lane === undefined || lane.isPaused)',
+    replace: 'if (lane === undefined)',
+    suites: [SIMULATION],
+  },
+  {
+    name: 'epoch-of-the-clock-alone',
+    file: RULES,
+    find: 'return Math.max(previous + 1, Math.floor(storeNowMs * 1000));',
+    replace: 'return Math.floor(storeNowMs * 1000);',
+    suites: [RULES_TEST, SIMULATION],
+  },
+  {
+    name: 'epoch-of-a-counter-alone',
+    file: RULES,
+    find: 'return Math.max(previous + 1, Math.floor(storeNowMs * 1000));',
+    replace: 'return previous + 1;',
+    suites: [RULES_TEST],
+  },
+  {
+    name: 'retry-forgets-the-budget',
+    file: RULES,
+    find: `if (budget.attempt >= budget.maxAttempts)
+        return { next: 'dead', code: 'MAX_ATTEMPTS_EXCEEDED', crashes };
+    return { next: 'retry'`,
+    replace: "return { next: 'retry'",
+    suites: [RULES_TEST, SIMULATION],
+  },
+  {
+    name: 'expiry-forgets-the-budget',
+    file: RULES,
+    find: `if (budget.attempt >= budget.maxAttempts)
+        return { next: 'dead', code: 'MAX_ATTEMPTS_EXCEEDED', crashes };
+    if (crashes`,
+    replace: 'if (crashes',
+    suites: [RULES_TEST, SIMULATION],
+  },
+  {
+    name: 'notify-only-wake-up',
+    file: DISPATCHER,
+    find: 'this.timer = env.timers.set(() => this.wake(),',
+    replace: 'this.timer = env.timers.set(() => {},',
+    suites: [SIMULATION],
+  },
+  {
+    name: 'unanswered-settlements-forgotten',
+    file: 'src/actors/turn-queue.js',
+    find: 'this.endings = [...endings, ...this.endings];',
+    replace: 'this.endings = [...this.endings];',
+    suites: [SIMULATION],
+  },
+  {
+    name: 'lost-answer-claimed-anew',
+    file: 'src/actors/backend-actor.js',
+    find: '(same) => ({ ...same, resend: true })',
+    replace: '(same) => same',
+    suites: [SIMULATION],
+  },
+  {
+    name: 'merged-grants-to-the-wrong-worker',
+    file: 'src/actors/backend-actor.js',
+    find: 'grants: reply.grants.slice(grant - claims.length, grant),',
+    replace: 'grants: reply.grants.slice(0, claims.length),',
+    suites: [SIMULATION],
+  },
+  {
+    name: 'merged-settlement-lost',
+    file: 'src/actors/backend-actor.js',
+    find: 'settlements: requests.flatMap(({ settlements }) => settlements),',
+    replace: 'settlements: requests.flatMap(({ settlements }) => settlements).slice(0, 1),',
+    suites: [REGRESSIONS],
+  },
+  {
+    name: 'unknown-told-as-not-done',
+    file: 'src/actors/store-call.js',
+    find: 'throw mayBeDone ? asUnknown(error) : error;',
+    replace: 'throw error;',
+    suites: [REGRESSIONS],
+  },
+  {
+    name: 'more-jobs-than-slots',
+    file: DISPATCHER,
+    find: 'this.isDraining || this.running.size >= this.slots;',
+    replace: 'this.isDraining;',
+    suites: [REGRESSIONS],
+  },
+  {
+    name: 'ended-twice-while-draining',
+    file: DISPATCHER,
+    find: `if (hasNoSlot) {
+            const`,
+    replace: `if (hasNoSlot) {
+            this.options.keeper.hold(actor, claimedAt);
+            const`,
+    suites: [REGRESSIONS],
+  },
+  {
+    name: 'reaper-never-looks',
+    file: 'src/actors/reaper.js',
+    find: "this.arm('reap');",
+    replace: '',
+    suites: [SIMULATION],
+  },
+]
