@@ -250,10 +250,17 @@ export const MUTANTS = [
     suites: [REGRESSIONS],
   },
   {
-    name: 'sqlite-retry-without-token',
-    file: `${SQLITE}/job_retry.sql`,
+    name: 'sqlite-release-without-token',
+    file: `${SQLITE}/job_release.sql`,
     find: 'AND token = :token AND cancel_requested',
     replace: 'AND cancel_requested',
+    suites: [SQLITE_MODEL],
+  },
+  {
+    name: 'sqlite-end-without-token',
+    file: `${SQLITE}/job_archive.sql`,
+    find: 'AND token IS :token',
+    replace: '',
     suites: [SQLITE_MODEL],
   },
   {
