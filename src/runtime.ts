@@ -33,7 +33,7 @@ export interface WorkerEvents {
   cancelled: [JobEventFields]
   /** The lease was lost: the outcome of the handler, if any, was not stored. */
   lost: [{ readonly jobId: JobId; readonly type: string; readonly attempt: number; readonly workerId: string }]
-  /** The main loop stood still for this long. */
+  /** The main loop stood still for about this long; noticed at the next renewal of the leases. */
   blocked: [{ readonly blockedMs: number; readonly workerId: string }]
   error: [HoldfastError]
 }
@@ -109,7 +109,14 @@ export class Runtime {
             modules,
             onIdleCrash: (error) => logger.warn({ err: error }, 'a handler thread died with no attempt in it'),
           })
-    const keeper = new LeaseKeeper({ backend, clock, timers, logger, leaseMs })
+    const keeper = new LeaseKeeper({
+      backend,
+      clock,
+      timers,
+      logger,
+      leaseMs,
+      onBlocked: (blockedMs) => this.blocked(blockedMs),
+    })
     this.dispatcher = new Dispatcher({
       backend,
       env: this.environment(),
@@ -306,6 +313,14 @@ export class Runtime {
   private lost({ job }: JobActor): void {
     this.engine.logger.warn({ job_id: job.id, attempt: job.attempt }, 'a lease was lost; the outcome was not stored')
     this.events.emit('lost', { jobId: job.id, type: job.type, attempt: job.attempt, workerId: this.settings.id })
+  }
+
+  private blocked(blockedMs: number): void {
+    this.engine.logger.warn(
+      { blocked_ms: Math.round(blockedMs), worker_id: this.settings.id },
+      'the main loop stood still',
+    )
+    this.events.emit('blocked', { blockedMs, workerId: this.settings.id })
   }
 
   private failed(error: HoldfastError): void {

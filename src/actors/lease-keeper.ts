@@ -16,6 +16,9 @@ const RENEWALS_A_LEASE = 3
 /** Share of the lease after which an unrenewed one is given up locally. */
 const LOCAL_DEADLINE = 0.8
 
+/** How late a tick must be before it is worth a word. */
+const BLOCKED_MS = 1_000
+
 type KeeperMessage =
   | { readonly type: 'tick' }
   | {
@@ -32,6 +35,8 @@ export interface LeaseKeeperOptions {
   readonly timers: Timers
   readonly logger: Logger
   readonly leaseMs: number
+  /** Told when a tick came late by more than `BLOCKED_MS`: the main loop stood still, or the machine slept. */
+  readonly onBlocked: (blockedMs: number) => void
 }
 
 export class LeaseKeeper extends Actor<KeeperMessage> {
@@ -39,6 +44,7 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   private readonly held = new Set<JobActor>()
   private timer: TimerHandle = null
   private isRenewing = false
+  private tickDueAt = 0
 
   constructor(options: LeaseKeeperOptions) {
     super('lease-keeper')
@@ -73,19 +79,20 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   }
 
   private arm(): void {
-    this.timer = this.options.timers.set(
-      () => this.tell({ type: 'tick' }),
-      this.options.leaseMs / RENEWALS_A_LEASE,
-      true,
-    )
+    const waitMs = this.options.leaseMs / RENEWALS_A_LEASE
+    this.tickDueAt = this.options.clock.monotonic() + waitMs
+    this.timer = this.options.timers.set(() => this.tell({ type: 'tick' }), waitMs, true)
   }
 
   protected override receive(message: KeeperMessage): void {
     switch (message.type) {
-      case 'tick':
+      case 'tick': {
+        const lateMs = this.options.clock.monotonic() - this.tickDueAt
         this.arm()
         this.renew()
+        if (lateMs > BLOCKED_MS) this.options.onBlocked(lateMs)
         return
+      }
       case 'renewed':
         this.isRenewing = false
         message.asked.forEach((actor, index) => {

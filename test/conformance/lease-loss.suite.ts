@@ -67,6 +67,20 @@ export function leaseLossSuite({ harness }: SuiteContext): void {
       expect((await hf.health()).ok).toBe(true)
     })
 
+    it('35 a main loop that stood still is told of, and the lease that was not taken meanwhile is kept', async () => {
+      const hf = await harness().connect()
+      const handler = handle(task, async () => {
+        const until = performance.now() + 1_600
+        while (performance.now() < until);
+        return 'done'
+      })
+      const worker = await harness().worker(hf, { handlers: [handler], lease: 900 })
+      const blocked = nextEvent(worker, 'blocked')
+      const job = await hf.enqueue(task, null)
+      expect((await blocked).blockedMs).toBeGreaterThan(1_000)
+      expect(await job.result()).toBe('done')
+    })
+
     it('35 slow handlers beside fast ones keep their leases', async () => {
       const leaseMs = 1_000
       const hf = await harness().connect()

@@ -64,6 +64,14 @@ export class JobRow {
     return this.ran
   }
 
+  /**
+   * Lets go of what the run made. A dead row that the collector has moved to the old generation would otherwise keep it
+   * alive, and have it copied, until the next full collection.
+   */
+  forget(): void {
+    this.ran = null
+  }
+
   /** The same for reading: never made by a read. */
   get view(): Readonly<Run> {
     return this.ran ?? new Run(this.definition)

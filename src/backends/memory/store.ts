@@ -111,6 +111,7 @@ export class MemoryStore {
     const { id, lane, idempotencyKey } = row.definition
     this.jobs.delete(id)
     this.expiring.delete(row)
+    row.forget()
     if (idempotencyKey !== null) this.keys.delete(keyOf(lane, idempotencyKey))
   }
 
