@@ -108,7 +108,7 @@ export const MUTANTS = [
     file: STORE,
     find: 'while (rows.length < limit) {',
     replace: 'while (rows.length <= limit) {',
-    suites: [ORDER, EXPLORE],
+    suites: [ORDER],
   },
   {
     name: 'due-order-by-the-row-as-it-is-now',
@@ -236,18 +236,15 @@ export const MUTANTS = [
   {
     name: 'more-jobs-than-slots',
     file: DISPATCHER,
-    find: 'this.isDraining || this.running.size >= this.slots;',
-    replace: 'this.isDraining;',
+    find: 'if (this.isDraining || this.running.size >= this.slots) {',
+    replace: 'if (this.isDraining) {',
     suites: [REGRESSIONS],
   },
   {
     name: 'ended-twice-while-draining',
     file: DISPATCHER,
-    find: `if (hasNoSlot) {
-            const`,
-    replace: `if (hasNoSlot) {
-            this.options.keeper.hold(actor, claimedAt);
-            const`,
+    find: 'this.giveBack(actor);',
+    replace: 'keeper.hold(actor); this.giveBack(actor);',
     suites: [REGRESSIONS],
   },
   {
