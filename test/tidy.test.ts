@@ -80,7 +80,10 @@ describe('imports', () => {
     const allowed = /^src\/(errors|failure|config)\.ts$/
     const wrong = imports.filter(({ from, to, isType }) => {
       if (!from.startsWith('workers/') || !to.startsWith('src/') || isType) return false
-      return !(allowed.test(to) || (from === 'workers/sqlite-store.ts' && to.startsWith('src/backends/sqlite/')))
+      return !(
+        allowed.test(to) ||
+        (from === 'workers/sqlite-store.ts' && /^src\/(backends\/sqlite\/|clock|random)/.test(to))
+      )
     })
     expect(wrong.map(({ from, to }) => `${from} -> ${to}`)).toEqual([])
     const back = imports.filter(

@@ -52,6 +52,8 @@ export type RunMessage = readonly [
   deadlineAt: number | null,
   metadata: Readonly<Record<string, unknown>> | null,
   traceId: string | null,
+  /** The thread says when the handler begins: a timeout must not count the start of a thread or the load of a module. */
+  reportsStart: boolean,
 ]
 
 /** A task that was given up before it could be sent. */
@@ -96,6 +98,7 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
 
 /** Thread to main. `task` says for which attempt, `call` which answer belongs to it. */
 export type ThreadMessage =
+  | { readonly type: 'started'; readonly task: number }
   | { readonly type: 'progress'; readonly task: number; readonly call: number; readonly value: unknown }
   | {
       readonly type: 'enqueue'

@@ -96,6 +96,7 @@ async function run(message: RunMessage): Promise<RunReply> {
   try {
     const module = loaded[message[1]] ?? (await load(message[1]))
     const context = createContext(scope, link, { message, context: module.context })
+    if (message[15]) link.started(scope)
     const output = await module.handler(message[2], context)
     const problem = cloneProblem(output, 'output')
     return problem === null ? [scope.sent, output] : [scope.sent, undefined, { code: 'BAD_OUTPUT', message: problem }]

@@ -89,6 +89,10 @@ export class MainLink {
     if (!scope.isEnded) this.#send(scope, { type: 'log', task: scope.task, level, ...entry })
   }
 
+  started(scope: TaskScope): void {
+    this.#send(scope, { type: 'started', task: scope.task })
+  }
+
   #send(scope: TaskScope, message: ThreadMessage): void {
     this.#port.postMessage(message)
     scope.sent += 1

@@ -73,6 +73,8 @@ class StoreWorker {
 
   private setWatch(isWatching: boolean): void {
     clearInterval(this.watch)
+    // From here on, not from the first tick: a commit in between would be taken for the start and not be told.
+    if (isWatching) this.host.look()
     this.watch = isWatching ? setInterval(() => this.host.look(), WATCH_MS).unref() : undefined
   }
 

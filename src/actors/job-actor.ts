@@ -17,6 +17,9 @@ import { createLifecycle, type Lifecycle } from './lifecycle.ts'
 import type { ThreadRun } from './thread-run.ts'
 import { threadServices } from './thread-services.ts'
 
+/** What a thread may take to start and to load its module before the timeout of an attempt counts anyway. */
+const THREAD_START_MS = 30_000
+
 /** Called once, with what the store is to be told; null when the lease is lost and nothing may be. */
 export type OverListener = (actor: JobActor, settlement: Settlement | null) => void
 
@@ -70,7 +73,7 @@ export class JobActor implements AttemptOwner {
       })
       return
     }
-    this.armTimeout()
+    this.armTimeout(handler.kind === 'thread' ? THREAD_START_MS : 0)
     if (this.isOver) return
     let input: unknown
     try {
@@ -114,19 +117,16 @@ export class JobActor implements AttemptOwner {
     this.failed(reason)
   }
 
-  private armTimeout(): void {
+  /** The timeout runs from the start of the handler; `startMs` is what its thread may take to get there. */
+  private armTimeout(startMs: number): void {
     const { timeoutMs, deadlineInMs } = this.job
-    if (timeoutMs === null && deadlineInMs === null) return
-    const isDeadline = timeoutMs === null || (deadlineInMs !== null && deadlineInMs < timeoutMs)
-    const waitMs = Math.max(0, (isDeadline ? deadlineInMs : timeoutMs) ?? 0)
-    const reason = isDeadline
-      ? new HoldfastError('DEADLINE_EXCEEDED', 'the deadline of the job passed while it ran', {
-          details: { jobId: this.job.id },
-        })
-      : new HoldfastError('TIMEOUT', `the attempt ran longer than its timeout of ${waitMs} ms`, {
-          details: { jobId: this.job.id, timeoutMs: waitMs },
-        })
-    if (waitMs === 0) {
+    if ((timeoutMs === null && deadlineInMs === null) || this.isOver || this.abortReason !== null) return
+    const timeoutLeftMs = timeoutMs === null ? Number.POSITIVE_INFINITY : timeoutMs === 0 ? 0 : timeoutMs + startMs
+    const deadlineLeftMs = deadlineInMs === null ? Number.POSITIVE_INFINITY : deadlineInMs - this.elapsed()
+    const reason = deadlineLeftMs < timeoutLeftMs ? deadlineExceeded(this.job) : timedOut(this.job)
+    const waitMs = Math.min(deadlineLeftMs, timeoutLeftMs)
+    this.env.timers.clear(this.timer)
+    if (waitMs <= 0) {
       this.abortReason = reason
       this.failed(reason)
     } else this.timer = this.env.timers.set(() => this.abort(reason), waitMs)
@@ -178,6 +178,7 @@ export class JobActor implements AttemptOwner {
         module: handler.module,
         maxHeapMb: handler.maxHeapMb,
         input,
+        onStart: job.timeoutMs === null ? null : () => this.armTimeout(0),
         job: {
           jobId: job.id,
           type: job.type,
@@ -306,6 +307,14 @@ export class JobActor implements AttemptOwner {
     return this.env.clock.monotonic() - this.startedAt
   }
 }
+
+const deadlineExceeded = ({ id }: ClaimedJob): HoldfastError =>
+  new HoldfastError('DEADLINE_EXCEEDED', 'the deadline of the job passed while it ran', { details: { jobId: id } })
+
+const timedOut = ({ id, timeoutMs }: ClaimedJob): HoldfastError =>
+  new HoldfastError('TIMEOUT', `the attempt ran longer than its timeout of ${timeoutMs} ms`, {
+    details: { jobId: id, timeoutMs },
+  })
 
 /** The reason a signal fires with. */
 export function abortReason(

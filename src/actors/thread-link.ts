@@ -17,6 +17,7 @@ function isThreadMessage(value: unknown): value is ThreadMessage {
   if (typeof value !== 'object' || value === null || !('type' in value)) return false
   const fields = value as Readonly<Record<string, unknown>>
   if (typeof fields.task !== 'number') return false
+  if (fields.type === 'started') return true
   if (fields.type === 'log') {
     const isText = fields.message === undefined || typeof fields.message === 'string'
     return isText && LEVELS.has(fields.level) && typeof fields.fields === 'object' && fields.fields !== null
@@ -107,7 +108,8 @@ export class ThreadLinks {
     run.inbox.port ??= port
     if (run.inbox.port !== port) return
     run.inbox.received += 1
-    if (message.type === 'log') this.#log(run, message)
+    if (message.type === 'started') run.parts.task.onStart?.()
+    else if (message.type === 'log') this.#log(run, message)
     else this.#answer(port, message.call, this.#serve(run, message))
   }
 
@@ -119,7 +121,7 @@ export class ThreadLinks {
     }
   }
 
-  async #serve(run: PoolRun, message: Exclude<ThreadMessage, { type: 'log' }>): Promise<unknown> {
+  async #serve(run: PoolRun, message: Exclude<ThreadMessage, { type: 'log' | 'started' }>): Promise<unknown> {
     if (message.type === 'progress') return run.parts.services.progress(message.value)
     const { id, deduplicated } = await run.parts.services.enqueue(message.jobType, message.input, message.options)
     return { id, deduplicated }

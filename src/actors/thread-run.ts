@@ -14,6 +14,8 @@ export interface ThreadTask {
   readonly maxHeapMb: number | null
   readonly input: unknown
   readonly job: ThreadJob
+  /** Told when the handler begins, which may be long after `run`: a thread has to start and the module to load first. */
+  readonly onStart: (() => void) | null
 }
 
 /** What a handler's `ctx` does in a thread is answered by these on the main thread. */
@@ -129,6 +131,7 @@ export function runMessage(run: PoolRun): RunMessage {
     job.deadlineAt,
     job.metadata,
     job.traceId,
+    task.onStart !== null,
   ]
 }
 

@@ -12,6 +12,7 @@ import {
   put,
   release,
   renew,
+  requeue,
   retryIn,
   settle,
   stored,
@@ -107,6 +108,14 @@ export function cancelSuite({ harness }: SuiteContext): void {
       await harness().advance(60_001)
       await hf.maintain()
       expect((await hf.get(expiring.id))?.state).toBe('cancelled')
+      await put(raw)
+      const overtaken = await claimOne(raw, { leaseMs: 60_000 })
+      await harness().advance(60_001)
+      // The reaper has decided to requeue when the request comes.
+      expect(await hf.cancel(overtaken.id)).toBe('requested')
+      const { verdicts } = await raw.call('lease.reap', { decisions: [requeue(overtaken)], limit: 1 })
+      expect(verdicts).toEqual(['cancelled'])
+      expect((await hf.get(overtaken.id))?.state).toBe('cancelled')
       await harness().advance(86_400_000)
       expect(await claim(raw, { limit: 10 })).toEqual([])
     })
@@ -123,7 +132,7 @@ export function cancelSuite({ harness }: SuiteContext): void {
         reasons.push(ctx.signal.reason)
         throw ctx.signal.reason
       })
-      const worker = await harness().worker(owner, { handlers: [handler], lease: 300 })
+      const worker = await harness().worker(owner, { handlers: [handler], lease: 1_000 })
       const event = nextEvent(worker, 'cancelled')
       await started.passed
       expect(await other.cancel(job.id)).toBe('requested')

@@ -8,7 +8,7 @@ import { eventually, within } from '../support/event.ts'
 import { isSharedByProcesses, type SuiteContext } from './harness.ts'
 
 const task = defineJob<unknown>('task')
-const LEASE_MS = 400
+const LEASE_MS = 700
 
 function effectFile(): { path: string; lines(): string[] } {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-effects-'))

@@ -1,6 +1,6 @@
 /** What becomes of a failed attempt: codes, classes, crashes, decisions. Assertions 11, 12, 43–47, 56, 57. */
 import fc from 'fast-check'
-import { defineJob, type Handler, handle, inThread, PermanentError, RetryAfter, retry } from 'holdfast'
+import { defineJob, type Handler, type Holdfast, handle, inThread, PermanentError, RetryAfter, retry } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { decideFailure } from '#dist/src/backends/rules.js'
@@ -11,20 +11,15 @@ import type { SuiteContext } from './harness.ts'
 const task = defineJob<unknown>('task')
 const THREAD_MODULE = new URL('../support/handlers/conformance.mjs', import.meta.url)
 
-/** Runs one job whose handler throws `thrown`, once. */
 export function failureSuite({ harness }: SuiteContext): void {
-  const runOnce = async (thrown: unknown) => {
-    const hf = await harness().connect()
+  /** Runs one job whose handler throws `thrown`, once. */
+  const runOnce = async (hf: Holdfast, thrown: unknown) => {
     const { id } = await hf.enqueue(task, null, { retry: retry.fixed(7, '1h') })
     const handler = handle(task, () => {
       throw thrown
     })
     await hf.runUntilEmpty({ handlers: [handler] })
     return { job: await hf.get(id), attempts: await hf.attempts(id) }
-  }
-  const drain = async (handlers: readonly Handler[]) => {
-    const hf = await harness().connect()
-    return hf.runUntilEmpty({ handlers })
   }
 
   describe('failure', () => {
@@ -61,7 +56,7 @@ export function failureSuite({ harness }: SuiteContext): void {
       const types = ['nobody', '__proto__', 'constructor', 'toString', 'Task']
       const strays = await Promise.all(types.map((type) => hf.enqueue(type, 1)))
       const known = await hf.enqueue(task, 1)
-      await drain([handle(task, () => 'done')])
+      await hf.runUntilEmpty({ handlers: [handle(task, () => 'done')] })
       expect(await known.result()).toBe('done')
       for (const { id } of strays) {
         expect(await hf.get(id)).toMatchObject({ state: 'dlq', dlqCode: 'UNKNOWN_JOB_TYPE', attempts: 1 })
@@ -69,6 +64,7 @@ export function failureSuite({ harness }: SuiteContext): void {
     })
 
     it('43 a permanent failure is dead after one attempt, however it is said', async () => {
+      const hf = await harness().connect()
       const permanents: readonly (readonly [unknown, string])[] = [
         [new PermanentError('no use'), 'PERMANENT_ERROR'],
         [new PermanentError('no card', { code: 'PERMANENT' }), 'PERMANENT'],
@@ -79,18 +75,20 @@ export function failureSuite({ harness }: SuiteContext): void {
         [Object.assign(new Error('no use'), { code: 'BAD_PAYLOAD' }), 'BAD_PAYLOAD'],
       ]
       for (const [thrown, code] of permanents) {
-        const { job, attempts } = await runOnce(thrown)
+        const { job, attempts } = await runOnce(hf, thrown)
         expect(job).toMatchObject({ state: 'dlq', attempts: 1, dlqCode: code })
         expect(attempts).toMatchObject([{ outcome: 'failed', failure: { code } }])
       }
     })
 
     it('43 a permanent error with a code of its own is dead after one attempt', async () => {
-      const { job } = await runOnce(new PermanentError('declined', { code: 'CARD_DECLINED' }))
+      const hf = await harness().connect()
+      const { job } = await runOnce(hf, new PermanentError('declined', { code: 'CARD_DECLINED' }))
       expect(job).toMatchObject({ state: 'dlq', attempts: 1, lastFailure: { code: 'CARD_DECLINED' } })
     })
 
     it('44 the letter case of a code does not matter', async () => {
+      const hf = await harness().connect()
       const mixed = (text: string) => [...text].map((c, n) => (n % 2 === 0 ? c.toLowerCase() : c)).join('')
       for (const [code, kind] of Object.entries(FAILURE_CLASSES)) {
         for (const spelt of [code, code.toLowerCase(), mixed(code)])
@@ -101,13 +99,14 @@ export function failureSuite({ harness }: SuiteContext): void {
         new Error('Permanent_Error: no use'),
         Object.assign(new Error('no use'), { code: 'permanent_error' }),
       ]) {
-        expect((await runOnce(thrown)).job?.state).toBe('dlq')
+        expect((await runOnce(hf, thrown)).job?.state).toBe('dlq')
       }
-      const limited = await runOnce(new Error('rate_Limit: slow down'))
+      const limited = await runOnce(hf, new Error('rate_Limit: slow down'))
       expect(limited.job).toMatchObject({ state: 'retry_wait', lastFailure: { code: 'RATE_LIMIT' } })
     })
 
     it('45 a code that nobody knows is tried again', async () => {
+      const hf = await harness().connect()
       for (const [thrown, code] of [
         [Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' }), 'ECONNRESET'],
         [new Error('E_NOVEL: something new'), 'E_NOVEL'],
@@ -115,11 +114,12 @@ export function failureSuite({ harness }: SuiteContext): void {
         [Object.assign(new Error('odd'), { code: 42 }), 'HANDLER_ERROR'],
         [Object.assign(new Error('odd'), { code: '__proto__' }), 'HANDLER_ERROR'],
       ] as const) {
-        expect((await runOnce(thrown)).job).toMatchObject({ state: 'retry_wait', lastFailure: { code } })
+        expect((await runOnce(hf, thrown)).job).toMatchObject({ state: 'retry_wait', lastFailure: { code } })
       }
     })
 
     it('46 failures of the system are told apart and tried again', async () => {
+      const hf = await harness().connect()
       for (const code of [
         'DEPENDENCY_DOWN',
         'RATE_LIMIT',
@@ -129,7 +129,7 @@ export function failureSuite({ harness }: SuiteContext): void {
         'SYSTEM_FAILURE',
       ]) {
         expect(failureClass(code)).toBe('system')
-        const { job } = await runOnce(new Error(`${code}: come back later`))
+        const { job } = await runOnce(hf, new Error(`${code}: come back later`))
         expect(job).toMatchObject({ state: 'retry_wait', attempts: 1, lastFailure: { code } })
       }
     })
@@ -183,7 +183,7 @@ export function failureSuite({ harness }: SuiteContext): void {
         if (how === 'rejects') return Promise.reject(thrown[n])
         throw thrown[n]
       })
-      expect(await drain([handler])).toBe(jobs.length)
+      expect(await hf.runUntilEmpty({ handlers: [handler] })).toBe(jobs.length)
       for (const { id } of jobs) {
         const [attempt] = await hf.attempts(id)
         expect((await hf.get(id))?.state).toBe('retry_wait')
@@ -221,6 +221,7 @@ export function failureSuite({ harness }: SuiteContext): void {
     })
 
     it('56 every failed attempt has a code and a message', async () => {
+      const hf = await harness().connect()
       const cases = [
         new Error(''),
         new Error('   '),
@@ -232,7 +233,7 @@ export function failureSuite({ harness }: SuiteContext): void {
         new PermanentError(''),
       ]
       for (const thrown of cases) {
-        const { attempts } = await runOnce(thrown)
+        const { attempts } = await runOnce(hf, thrown)
         expect(attempts).toHaveLength(1)
         expect(attempts[0]?.failure?.code).toBeTruthy()
         expect(attempts[0]?.failure?.message).toBeTruthy()
@@ -273,11 +274,10 @@ export function failureSuite({ harness }: SuiteContext): void {
           options: { maxAttempts: (n % 3) + 1, retry: retry.fixed(5, '1h') },
         })),
       )
-      await drain([
-        handle(task, () => {
-          throw new Error('SYSTEM_FAILURE: again')
-        }),
-      ])
+      const failing = handle(task, () => {
+        throw new Error('SYSTEM_FAILURE: again')
+      })
+      await hf.runUntilEmpty({ handlers: [failing] })
       const states = await Promise.all(jobs.map(async ({ id }) => (await hf.get(id))?.state))
       expect(states).toEqual(Array.from({ length: 12 }, (_, n) => (n % 3 === 0 ? 'dlq' : 'retry_wait')))
     })

@@ -1,5 +1,5 @@
 /** Who gets which job: exclusion, order, isolation of lanes, repeated turns. Assertions 16–18, 29, 30, 36, 37. */
-import { defineJob, handle } from 'holdfast'
+import { connect, defineJob, handle } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { codeOf } from '../support/event.ts'
 import { losingReplies } from '../support/faulty-backend.ts'
@@ -161,7 +161,7 @@ export function jobClaimSuite({ harness, capabilities }: SuiteContext): void {
           () => hf.pause(name),
           () => hf.resume(name),
           () => hf.worker({ handlers, lanes: [name] }),
-          () => harness().connect({ namespace: name }),
+          () => connect('memory:', { namespace: name }),
           () => defineJob('task', { queue: name }),
         ]
         for (const call of calls)

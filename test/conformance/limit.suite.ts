@@ -43,11 +43,16 @@ export function limitSuite({ harness }: SuiteContext): void {
 
     it('48 a handler in a thread that never yields is terminated and tried again', async () => {
       const hf = await harness().connect()
-      const looping = { act: 'loopUntil', attempt: 2 }
-      const job = await hf.enqueue('thread', looping, { timeout: 150, retry: retry.immediate(5) })
+      const options = { timeout: 300, retry: retry.immediate(20) }
+      const job = await hf.enqueue('thread', { act: 'loopUntil', attempt: 2 }, options)
       await harness().worker(hf, { handlers: [inThread(defineJob<unknown>('thread'), THREAD_MODULE)], concurrency: 1 })
-      expect(await job.result()).toBe('attempt 2')
-      expect((await hf.attempts(job.id)).map(({ failure }) => failure?.code ?? null)).toEqual(['TIMEOUT', null])
+      // On a busy machine the time of a later attempt may be over before its thread has come up.
+      expect(await job.result()).toMatch(/^attempt /)
+      const attempts = await hf.attempts(job.id)
+      const [last, ...stopped] = attempts.toReversed()
+      expect(last?.outcome).toBe('succeeded')
+      expect(stopped.length).toBeGreaterThanOrEqual(1)
+      for (const { outcome, failure } of stopped) expect([outcome, failure?.code]).toEqual(['failed', 'TIMEOUT'])
     })
 
     it('49 a timeout of 0 fails at once with TIMEOUT; a negative one is refused', async () => {

@@ -1,7 +1,8 @@
 /** Workers as a whole: concurrency, readiness, life without hints. Assertions 118, 122, 125. */
 import { defineJob, handle, inThread } from 'holdfast'
 import { describe, expect, it } from 'vitest'
-import { codeOf, eventually, gate } from '../support/event.ts'
+import { codeOf, eventually, gate, within } from '../support/event.ts'
+import { tellingEmptyClaims } from '../support/faulty-backend.ts'
 import type { SuiteContext } from './harness.ts'
 
 const task = defineJob<unknown>('task')
@@ -76,11 +77,26 @@ export function workerSuite({ harness }: SuiteContext): void {
       const hf = await harness().connect()
       const producer = await harness().connect()
       for (let round = 0; round < 5; round += 1) {
-        // With polls this far apart only a hint that was listened for in time can bring the job.
+        // With polls this far apart only its first claim or a hint can bring the job.
         const lane = `lane-${round}`
         await harness().worker(hf, { handlers: [handle(task, (x) => x)], lanes: [lane], poll: '10m' })
         const job = await producer.enqueue(task, round, { queue: lane })
         expect(await job.result({ timeout: '8s' })).toBe(round)
+      }
+    })
+
+    it('125 an idle worker hears of every job', async () => {
+      let idle = gate()
+      const hf = await harness().connect({ wrap: (backend) => tellingEmptyClaims(backend, () => idle.open()) })
+      const producer = await harness().connect()
+      await harness().worker(hf, { handlers: [handle(task, (x) => x)], poll: '10m' })
+      for (let round = 0; round < 5; round += 1) {
+        await within(idle.passed, 'an empty claim')
+        const job = await producer.enqueue(task, round)
+        expect(await job.result({ timeout: '8s' })).toBe(round)
+        idle = gate()
+        // The claim that went with the settlement may have been answered already.
+        if (round < 4) await producer.enqueue(task, 'between')
       }
     })
 

@@ -66,6 +66,8 @@ describe('round trip', () => {
         const negativeZero =
           JSON.stringify(given, (_, item) => (Object.is(item, -0) ? '-0' : item)) !== JSON.stringify(given)
         fc.pre(!negativeZero)
+        // Refused by name, as another test shows.
+        fc.pre(!JSON.stringify(given).includes('"__proto__":'))
         const payload = encodeValue(given, 'input')
         if (typeof payload === 'string') expect(payload).toBe(JSON.stringify(given))
         expect(roundTrip(given)).toStrictEqual(given)

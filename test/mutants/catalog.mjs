@@ -8,12 +8,14 @@ const SETTLE = 'src/backends/memory/settle.js'
 const LANE = 'src/backends/memory/lane.js'
 const RULES = 'src/backends/rules.js'
 const DISPATCHER = 'src/actors/dispatcher.js'
+const SQLITE = 'src/backends/sqlite/statement'
 
 const EXPLORE = 'test/model/explore.test.ts'
 const ORDER = 'test/model/order.test.ts'
 const RULES_TEST = 'test/model/rules.test.ts'
 const SIMULATION = 'test/simulation/simulation.test.ts'
 const REGRESSIONS = 'test/simulation/regressions.test.ts'
+const SQLITE_MODEL = 'test/sqlite/model.test.ts'
 
 /** @type {readonly { name: string, file: string, find: string, replace: string, suites: readonly string[] }[]} */
 export const MUTANTS = [
@@ -236,8 +238,8 @@ export const MUTANTS = [
   {
     name: 'more-jobs-than-slots',
     file: DISPATCHER,
-    find: 'if (this.isDraining || this.running.size >= this.slots) {',
-    replace: 'if (this.isDraining) {',
+    find: 'this.isDraining || this.running.size >= this.slots)',
+    replace: 'this.isDraining)',
     suites: [REGRESSIONS],
   },
   {
@@ -246,6 +248,41 @@ export const MUTANTS = [
     find: 'this.giveBack(actor);',
     replace: 'keeper.hold(actor); this.giveBack(actor);',
     suites: [REGRESSIONS],
+  },
+  {
+    name: 'sqlite-release-without-token',
+    file: `${SQLITE}/job_release.sql`,
+    find: 'AND token = :token AND cancel_requested',
+    replace: 'AND cancel_requested',
+    suites: [SQLITE_MODEL],
+  },
+  {
+    name: 'sqlite-end-without-token',
+    file: `${SQLITE}/job_archive.sql`,
+    find: 'AND token IS :token',
+    replace: '',
+    suites: [SQLITE_MODEL],
+  },
+  {
+    name: 'sqlite-renew-without-token',
+    file: `${SQLITE}/lease_renew.sql`,
+    find: 'AND token = :token',
+    replace: '',
+    suites: [SQLITE_MODEL],
+  },
+  {
+    name: 'sqlite-reap-leaves-the-token',
+    file: `${SQLITE}/lease_forget.sql`,
+    find: 'SET token = NULL',
+    replace: 'SET token = token',
+    suites: [SQLITE_MODEL],
+  },
+  {
+    name: 'sqlite-promotes-too-late',
+    file: `${SQLITE}/due_promote.sql`,
+    find: '<= :now',
+    replace: '< :now',
+    suites: [SQLITE_MODEL],
   },
   {
     name: 'reaper-never-looks',

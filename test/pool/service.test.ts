@@ -3,7 +3,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { HoldfastError } from '#dist/src/errors.js'
-import { failure, output, recorder, TestPool } from '../support/thread-pool.ts'
+import { failure, output, recorder, TestPool, task } from '../support/thread-pool.ts'
 
 let pool: TestPool
 
@@ -13,6 +13,20 @@ beforeAll(async () => {
 })
 
 afterAll(() => pool.actor.stop())
+
+describe('the start of a handler', () => {
+  it('is told when asked for, before anything that the handler does', async () => {
+    const events: string[] = []
+    const { services } = recorder({
+      async progress() {
+        events.push('progress')
+      },
+    })
+    const started = task({ act: 'progress', value: 1 }, { onStart: () => events.push('start') })
+    expect(output(await pool.actor.run(started, services).outcome)).toBe('kept')
+    expect(events).toEqual(['start', 'progress'])
+  })
+})
 
 describe('progress', () => {
   it('reaches the service and resolves when the service does', async () => {

@@ -27,6 +27,43 @@ function codeOf(run: () => unknown): unknown {
   }
 }
 
+test.each([true, false])('a token of an earlier grant settles nothing, attempts on record: %s', (started) => {
+  const store = openStore()
+  store.call('job.enqueue', { jobs: [job('1')] })
+  const id = 'mail/1'
+  const stale = take(store).jobs[0]?.token ?? ''
+  const release = { kind: 'release', id, token: stale, durationMs: 0, keepMs: null, started } as const
+  store.call('job.turn', { settlements: [release], claims: [], resend: false })
+  const token = take(store, { nonce: 'n2' }).jobs[0]?.token ?? ''
+  const dump = () => [store.call('job.get', { ids: [id] }), store.call('job.history', { ids: [id] })]
+  const before = dump()
+  const failure = { code: 'HANDLER_ERROR', message: 'no' }
+  const retry = { kind: 'fixed', attempts: 3, baseMs: 10, capMs: 10, jitter: 0 } as const
+  const settlements = [null, 0, 100].flatMap((keepMs) => {
+    const base = { id, token: stale, durationMs: 1, keepMs, failure, crashes: 0 }
+    return [
+      { ...base, kind: 'complete' as const, output: '1', keepOutputMs: null },
+      { ...base, kind: 'retry' as const, delayMs: 0, retry, maxAttempts: 3 },
+      { ...base, kind: 'dead' as const, code: 'PERMANENT' },
+      { ...base, kind: 'cancel' as const },
+      { ...base, kind: 'release' as const, started: true },
+      { ...base, kind: 'requeue' as const },
+    ]
+  })
+  const { verdicts } = store.call('job.turn', { settlements, claims: [], resend: false })
+  expect(new Set(verdicts)).toEqual(new Set(['leaseLost']))
+  expect(dump()).toEqual(before)
+  const renewed = store.call('lease.renew', {
+    leases: [
+      { id, token: stale },
+      { id, token },
+    ],
+    leaseMs: 1,
+  })
+  expect(renewed.outcomes).toEqual(['leaseLost', 'renewed'])
+  store.close()
+})
+
 test('messages that wait are one transaction', () => {
   const store = openStore()
   let commits = 0
@@ -225,6 +262,16 @@ test('attempts go with their job', () => {
   expect(count.get()).toBe(1)
   clock.ms += 10
   expect(store.call('store.maintain', { limit: 10, keepDeadMs: null }).pruned).toBe(1)
+  expect(count.get()).toBe(0)
+
+  store.call('job.enqueue', { jobs: [job('3')] })
+  const token = (): string => take(store, { nonce: `n${count.get()}` }).jobs[0]?.token ?? ''
+  const base = { id: 'mail/3', durationMs: 1, keepMs: 0 }
+  const release = { ...base, kind: 'release', token: token(), started: true } as const
+  store.call('job.turn', { settlements: [release], claims: [], resend: false })
+  expect(count.get()).toBe(1)
+  const complete = { ...base, kind: 'complete', token: token(), output: null, keepOutputMs: null } as const
+  store.call('job.turn', { settlements: [complete], claims: [], resend: false })
   expect(count.get()).toBe(0)
   store.close()
 })

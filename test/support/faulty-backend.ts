@@ -1,4 +1,4 @@
-/** Backends that misbehave as networks do: hints that never come, replies that are lost after the work was done. */
+/** Backends that misbehave as networks do, and one that only tells what it answers. */
 import type { Backend } from '#dist/src/backends/backend.js'
 import type { MessageType } from '#dist/src/backends/protocol/index.js'
 import { HoldfastError } from '#dist/src/errors.js'
@@ -25,6 +25,17 @@ export function losingReplies(backend: Backend, isLost: (type: MessageType) => b
       const reply = await backend.call(type, request)
       if (!isLost(type)) return reply
       throw new HoldfastError('STORE_TIMEOUT', 'the reply was lost', { details: { outcome: 'unknown' } })
+    },
+  })
+}
+
+/** Calls `onEmpty` whenever a claim was answered with nothing. */
+export function tellingEmptyClaims(backend: Backend, onEmpty: () => void): Backend {
+  return over(backend, {
+    call: async (type, request) => {
+      const reply = await backend.call(type, request)
+      if ('grants' in reply && reply.grants.some(({ jobs }) => jobs.length === 0)) setImmediate(onEmpty)
+      return reply
     },
   })
 }

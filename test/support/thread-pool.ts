@@ -39,6 +39,7 @@ export function task(input: unknown, overrides: Partial<ThreadTask> = {}): Threa
     module: behaviour,
     maxHeapMb: null,
     input,
+    onStart: null,
     job: {
       jobId: 'mail/01',
       type: 'test',

@@ -288,18 +288,21 @@ export class MemoryStore {
     for (const name of lanes ?? this.lanes.keys()) {
       counts.set(name, Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>)
     }
-    for (const row of this.jobs.values()) {
-      const lane = counts.get(row.definition.lane)
-      if (lane !== undefined) lane[row.state] += 1
+    const oldestAt = new Map<string, number>()
+    for (const { definition, state, runAt } of this.jobs.values()) {
+      const lane = counts.get(definition.lane)
+      if (lane === undefined) continue
+      lane[state] += 1
+      if (state === 'queued') oldestAt.set(definition.lane, Math.min(oldestAt.get(definition.lane) ?? runAt, runAt))
     }
     const stats: LaneStats[] = [...counts].map(([name, states]) => {
       const lane = this.lanes.get(name)
-      const ready = lane?.firstReady()
+      const oldest = oldestAt.get(name)
       return {
         lane: name,
         paused: lane?.isPaused ?? false,
         counts: states,
-        oldestReadyMs: ready === undefined ? null : now - ready.runAt,
+        oldestReadyMs: oldest === undefined ? null : now - oldest,
       }
     })
     return { lanes: stats.sort((a, b) => (a.lane < b.lane ? -1 : 1)) }

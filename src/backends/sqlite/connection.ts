@@ -58,8 +58,7 @@ export class Connection {
   readonly isReadonly: boolean
   readonly database: Database.Database
   readonly sql: Statements
-  readonly schemaVersion: number
-  readonly sqliteVersion: string
+  readonly versions: { readonly sqlite: string; readonly schema: number }
   private readonly surroundings: Surroundings
   private readonly busyDeadlineMs: number
   private readonly begin: { readonly read: Database.Statement; readonly write: Database.Statement }
@@ -77,13 +76,15 @@ export class Connection {
     const opening = { readonly: this.isReadonly, fileMustExist: !this.isMemory, timeout: BUSY_TIMEOUT_MS }
     this.database = this.attempt('open', () => new driver(this.path, opening))
     try {
-      this.sqliteVersion = String(this.database.prepare('SELECT sqlite_version()').pluck().get())
-      checkSqliteVersion(this.sqliteVersion)
+      // To prepare anything is to read the schema, so even this may meet another process that starts.
+      const version = this.attempt('open', () => this.database.prepare('SELECT sqlite_version()').pluck().get())
+      const sqlite = String(version)
+      checkSqliteVersion(sqlite)
       this.attempt('open', () => this.configure())
       this.sql = new Statements(this.database)
       this.begin = { read: this.database.prepare('BEGIN'), write: this.database.prepare('BEGIN IMMEDIATE') }
       this.end = { commit: this.database.prepare('COMMIT'), rollback: this.database.prepare('ROLLBACK') }
-      this.schemaVersion = this.migrate()
+      this.versions = { sqlite, schema: this.migrate() }
     } catch (error) {
       this.database.close()
       throw storeError(error, this.path, 'open')
@@ -188,8 +189,8 @@ export class Connection {
       this.database.pragma(`incremental_vacuum(${VACUUM_PAGES_MAX})`)
       // A reader that stayed for long lets the log grow; after it has gone, an idle store would never cut it back.
       if (this.logBytes() > LOG_BYTES_MAX) this.database.pragma('wal_checkpoint(TRUNCATE)')
-    } catch (error) {
-      if (!isBusy(error)) throw storeError(error, this.path, 'run')
+    } catch {
+      // A lock or a full disk: the calls that follow meet it too and say so.
     }
   }
 

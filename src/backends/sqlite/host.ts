@@ -61,10 +61,20 @@ export class StoreHost {
   /** Says so when another connection has committed since the last look. */
   look(): void {
     if (this.store === null) return
-    const version = this.store.connection.dataVersion()
+    const version = this.versionOf(this.store)
+    if (version === null) return
     const isNews = this.seenVersion !== null && version !== this.seenVersion
     this.seenVersion = version
     if (isNews) this.post({ kind: 'changed' })
+  }
+
+  /** null: it cannot be read now. This is for hints only, so whoever has work to do will hear why. */
+  private versionOf(store: SqliteStore): unknown {
+    try {
+      return store.connection.dataVersion()
+    } catch {
+      return null
+    }
   }
 
   close(): void {

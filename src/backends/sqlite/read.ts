@@ -88,14 +88,16 @@ export function stats(session: Session, { lanes }: Request<'queue.stats'>): Repl
   const now = session.now()
   const paused = new Set(sql.all<{ lane: string }>('lane_list', { ns }).map(({ lane }) => lane))
   const counts = new Map((lanes ?? [...paused]).map((lane) => [lane, noJobs()]))
-  for (const { lane, state, jobs } of countRows(session, lanes)) {
+  const oldestAt = new Map<string, number>()
+  for (const { lane, state, jobs, oldest } of countRows(session, lanes)) {
     const count = counts.get(lane) ?? noJobs()
     counts.set(lane, count)
     count[readState(state, lane)] += jobs
+    if (oldest !== null) oldestAt.set(lane, oldest)
   }
   const all = [...counts].map(([lane, count]): LaneStats => {
-    const ready = sql.get<{ run_at: number }>('ready_first', { ns, lane })
-    const oldestReadyMs = ready === undefined ? null : now - ready.run_at
+    const oldest = oldestAt.get(lane)
+    const oldestReadyMs = oldest === undefined ? null : now - oldest
     return { lane, paused: paused.has(lane), counts: count, oldestReadyMs }
   })
   return { lanes: all.sort((a, b) => (a.lane < b.lane ? -1 : 1)) }
@@ -105,6 +107,7 @@ interface CountRow {
   readonly lane: string
   readonly state: string
   readonly jobs: number
+  readonly oldest: number | null
 }
 
 function countRows({ sql, ns }: Session, lanes: readonly string[] | null): readonly CountRow[] {

@@ -54,10 +54,9 @@ function applies(session: Session, settlement: Settlement, now: number): boolean
   }
 }
 
-/** A retry or release of a job whose cancellation was requested becomes its cancellation. */
+/** A retry, release or requeue of a job whose cancellation was requested becomes its cancellation. */
 function cancelInstead(session: Session, settlement: Settlement, now: number): Verdict {
-  const failure =
-    settlement.kind === 'retry' ? settlement.failure : { code: 'CANCELLED', message: 'cancelled on request' }
+  const failure = 'failure' in settlement ? settlement.failure : { code: 'CANCELLED', message: 'cancelled on request' }
   return cancel(session, { ...settlement, kind: 'cancel', failure }, now) ? 'cancelled' : 'leaseLost'
 }
 
@@ -133,7 +132,7 @@ function release(session: Session, { id, token, started, durationMs }: Kind<'rel
 }
 
 function requeue(session: Session, { id, token, failure, crashes }: Kind<'requeue'>, now: number): boolean {
-  const attempt = { id, token, outcome: 'crashed', failure, durationMs: null, evenIfCancelled: true } as const
+  const attempt = { id, token, outcome: 'crashed', failure, durationMs: null, evenIfCancelled: false } as const
   if (!addAttempt(session, attempt, now)) return false
   const { sql, ns } = session
   return sql.run('job_requeue', { ns, id, token, now, failure: writeObject(failure), crashes }) === 1

@@ -89,15 +89,15 @@ export class SqliteStore {
 
   private health(): Reply<'store.health'> {
     const { connection, session } = this
-    const { database, path, sqliteVersion, schemaVersion } = connection
+    const { database, path, versions } = connection
     const pragma = (name: string): number => Number(database.pragma(name, { simple: true }))
     const pageBytes = pragma('page_size')
     return {
       nowMs: session.now(),
       details: {
         path,
-        sqliteVersion,
-        schemaVersion,
+        sqliteVersion: versions.sqlite,
+        schemaVersion: versions.schema,
         bytes: pragma('page_count') * pageBytes,
         logBytes: connection.logBytes(),
         freeBytes: pragma('freelist_count') * pageBytes,

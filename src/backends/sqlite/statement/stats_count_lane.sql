@@ -1,12 +1,12 @@
 -- Each part is counted inside its own index; of running jobs there are never many.
-SELECT lane, 'queued' AS state, count(*) AS jobs FROM holdfast_job INDEXED BY holdfast_job_ready
+SELECT lane, 'queued' AS state, count(*) AS jobs, min(run_at) AS oldest FROM holdfast_job INDEXED BY holdfast_job_ready
 WHERE ns = :ns AND lane = :lane AND state = 'queued' GROUP BY lane
 UNION ALL
-SELECT lane, state, count(*) FROM holdfast_job INDEXED BY holdfast_job_due
+SELECT lane, state, count(*), NULL FROM holdfast_job INDEXED BY holdfast_job_due
 WHERE ns = :ns AND lane = :lane AND state IN ('scheduled', 'retry_wait') GROUP BY state
 UNION ALL
-SELECT lane, state, count(*) FROM holdfast_job INDEXED BY holdfast_job_lease
+SELECT lane, state, count(*), NULL FROM holdfast_job INDEXED BY holdfast_job_lease
 WHERE ns = :ns AND lane = :lane AND state = 'running' GROUP BY lane
 UNION ALL
-SELECT lane, state, count(*) FROM holdfast_archive INDEXED BY holdfast_archive_lane
+SELECT lane, state, count(*), NULL FROM holdfast_archive INDEXED BY holdfast_archive_lane
 WHERE ns = :ns AND lane = :lane GROUP BY state
