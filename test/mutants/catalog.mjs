@@ -110,7 +110,7 @@ export const MUTANTS = [
     file: STORE,
     find: 'while (rows.length < limit) {',
     replace: 'while (rows.length <= limit) {',
-    suites: [ORDER, EXPLORE],
+    suites: [ORDER],
   },
   {
     name: 'due-order-by-the-row-as-it-is-now',

@@ -4,6 +4,7 @@
  * a failure is the doing of a change; `HOLDFAST_SIM_FROM=random HOLDFAST_SIM_SEEDS=n` searches where nobody has looked yet.
  */
 import { expect, test } from 'vitest'
+import { reachedBy } from './reached.ts'
 import { planScenario } from './scenario.ts'
 import { type Outcome, System } from './system.ts'
 
@@ -26,6 +27,25 @@ const SOMETIMES: Readonly<Record<string, number>> = {
   'repeated job.turn': 500,
   'repeated lease.renew': 50,
   'refused lease.renew': 100,
+  'merged claims': 200,
+  'merged settlements': 5,
+  'ambiguous enqueue was done': 100,
+  'ambiguous enqueue was not done': 100,
+  'grant to a repeated claim': 200,
+  'complete leaseLost': 50,
+  'complete alreadyApplied': 200,
+  'retry leaseLost': 50,
+  'reap applied': 300,
+  'reap leaseLost': 100,
+  'renew leaseLost': 200,
+  'renew cancelRequested': 50,
+  'progress leaseLost': 20,
+  'cancel cancelled': 50,
+  'cancel requested': 50,
+  'promote promoted': 50,
+  'release applied': 20,
+  'buried by its deadline': 50,
+  'enqueue deduplicated': 100,
 }
 
 const name = (seed: number): string => `0x${seed.toString(16)}`
@@ -54,7 +74,8 @@ async function many(first: number): Promise<void> {
     const outcome = await check(seed)
     events += outcome.events
     virtualMs += outcome.virtualMs
-    for (const [what, count] of outcome.counts) counts.set(what, (counts.get(what) ?? 0) + count)
+    for (const [what, count] of [...outcome.counts, ...reachedBy(outcome.run)])
+      counts.set(what, (counts.get(what) ?? 0) + count)
   }
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
   console.info(`${events} events, ${Math.round(virtualMs / 1000)} s of virtual time, in ${seconds} s`)

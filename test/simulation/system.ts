@@ -278,7 +278,10 @@ export class System {
 
   private operate({ kind, process, job }: Extract<Mishap, { readonly job: number }>): void {
     const client = this.alive[process]?.client
-    const id = this.produced.get(`r${job}`)?.id
+    // Most jobs end soon: an operator who picked blindly would hardly ever meet one that lives.
+    const fits = kind === 'retryNow' ? ['scheduled', 'retry_wait'] : ['scheduled', 'queued', 'running', 'retry_wait']
+    const live = this.dump().filter(({ state }) => fits.includes(state))
+    const id = live[job % Math.max(1, live.length)]?.id ?? this.produced.get(`r${job}`)?.id
     if (client === undefined || id === null || id === undefined) return
     const done = kind === 'retryNow' ? client.retryNow(id) : client.cancel(id, { force: kind === 'cancelByForce' })
     done.catch((error: unknown) => {
