@@ -37,7 +37,10 @@ const imports = source.flatMap(importsOf)
 
 /** Lower layers first; a file may import its own layer and those before it. */
 const LAYERS: readonly (readonly [string, RegExp])[] = [
-  ['leaf', /^src\/(job|errors|failure|clock|random|config|contract|telemetry)\.ts$|^src\/actors\/job-machine\.ts$/],
+  [
+    'leaf',
+    /^src\/(job|errors|failure|clock|random|config|contract|roster|telemetry)\.ts$|^src\/actors\/job-machine\.ts$/,
+  ],
   ['lua', /^src\/lua\//],
   ['backends', /^src\/backends\//],
   ['actors', /^src\/actors\//],

@@ -47,7 +47,7 @@ const POLL_JITTER = 0.2
 
 export class Dispatcher extends Actor<DispatcherMessage> {
   private readonly options: DispatcherOptions
-  private readonly running = new Set<JobActor>()
+  private running = 0
   private readonly queue = new TurnQueue()
   private slots: number
   private lanes: readonly string[]
@@ -69,7 +69,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** Handlers that run now, those given up after their grace not counted. */
   get active(): number {
-    return this.running.size
+    return this.running
   }
 
   get concurrency(): number {
@@ -92,7 +92,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** Fires the signal of a running job of this worker; false when it does not run here. */
   cancel(jobId: string): boolean {
-    const actor = [...this.running].find(({ job }) => job.id === jobId)
+    const actor = this.options.keeper.actors.find(({ job, isOver }) => job.id === jobId && !isOver)
     actor?.abort(abortReason('JOB_CANCELLED', 'cancellation of the job was requested', jobId))
     return actor !== undefined
   }
@@ -116,7 +116,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** True when nothing runs and everything is settled. */
   get isQuiet(): boolean {
-    return this.running.size === 0 && this.queue.size === 0 && !this.isTurning
+    return this.running === 0 && this.queue.size === 0 && !this.isTurning
   }
 
   /** Claims nothing from now on. */
@@ -128,7 +128,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** Fires the signal of everything that runs; what ends without success is given back. */
   abortAll(): void {
-    for (const actor of this.running) actor.abort(abortReason('SHUTTING_DOWN', 'the worker is stopping', actor.job.id))
+    for (const actor of this.options.keeper.actors)
+      actor.abort(abortReason('SHUTTING_DOWN', 'the worker is stopping', actor.job.id))
   }
 
   protected override onStart(): void {
@@ -215,7 +216,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   private nextClaim(isTurnAnyway: boolean): Claim | null {
     const { backend, env, leaseMs } = this.options
-    const free = Math.min(this.slots - this.running.size, backend.backend.limits.claimJobs)
+    const free = Math.min(this.slots - this.running, backend.backend.limits.claimJobs)
     if (this.isDraining || free <= 0 || this.queue.hasSuspects || !(this.isClaimDue || isTurnAnyway)) return null
     const [first = '', ...others] = this.lanes
     const lanes = this.lanes
@@ -248,7 +249,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.emptyClaim = grant.jobs.length === 0 && !grant.more
     this.begin(grant.jobs, turn.sentAt)
     if (grant.more) this.isClaimDue = true
-    if (this.queue.size > 0 || (this.isClaimDue && this.running.size < this.slots)) this.schedule()
+    if (this.queue.size > 0 || (this.isClaimDue && this.running < this.slots)) this.schedule()
     else this.waitFor(grant.dueInMs)
   }
 
@@ -258,12 +259,12 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     for (const job of jobs) {
       const actor = new JobActor(job, env, hooks)
       // More than was asked for comes when a claim was sent again and the first one arrived after all.
-      if (this.isDraining || this.running.size >= this.slots) {
+      if (this.isDraining || this.running >= this.slots) {
         this.giveBack(actor)
         continue
       }
       keeper.hold(actor)
-      this.running.add(actor)
+      this.running += 1
       actor.start()
     }
   }
@@ -280,7 +281,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   private over(actor: JobActor, settlement: Settlement | null): void {
-    this.running.delete(actor)
+    this.running -= 1
     if (settlement === null) {
       this.options.keeper.drop(actor)
       this.isClaimDue = true

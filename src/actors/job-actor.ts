@@ -11,6 +11,7 @@ import type { Handler, InlineHandler, ThreadHandler } from '../contract.ts'
 import { type ErrorCode, HoldfastError } from '../errors.ts'
 import { toFailure } from '../failure.ts'
 import type { Failure, Payload } from '../job.ts'
+import type { Member } from '../roster.ts'
 import { type AttemptEnvironment, expectedAttempts, settleFailure } from './attempt.ts'
 import { type AttemptOwner, HandlerContext, leaseEpochOf } from './handler-context.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
@@ -36,13 +37,14 @@ const failureOf = (thrown: unknown): Failure => toFailure(thrown, readDelay)
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 
-export class JobActor implements AttemptOwner {
+export class JobActor implements AttemptOwner, Member {
   readonly job: ClaimedJob
   readonly env: AttemptEnvironment
   readonly startedAt: number
   readonly lifecycle: Lifecycle
   /** Monotonic time before the request that last granted or renewed the lease was sent; kept by the lease keeper. */
   leaseConfirmedAt: number
+  place = -1
   isOver = false
   private readonly onOver: OverListener
   private abortReason: HoldfastError | null = null

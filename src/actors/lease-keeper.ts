@@ -6,6 +6,7 @@
 import type { RenewOutcome } from '../backends/protocol/index.ts'
 import type { Clock, TimerHandle, Timers } from '../clock.ts'
 import type { HoldfastError } from '../errors.ts'
+import { Roster } from '../roster.ts'
 import type { Logger } from '../telemetry.ts'
 import { Actor } from './actor.ts'
 import type { BackendActor } from './backend-actor.ts'
@@ -41,7 +42,7 @@ export interface LeaseKeeperOptions {
 
 export class LeaseKeeper extends Actor<KeeperMessage> {
   private readonly options: LeaseKeeperOptions
-  private readonly held = new Set<JobActor>()
+  private readonly held = new Roster<JobActor>()
   private timer: TimerHandle = null
   private isRenewing = false
   private tickDueAt = 0
@@ -59,9 +60,9 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     this.held.delete(actor)
   }
 
-  /** How many leases are held. */
-  get size(): number {
-    return this.held.size
+  /** The attempts whose leases are held: those that run, and those that are over but not yet settled. */
+  get actors(): readonly JobActor[] {
+    return this.held.list()
   }
 
   protected override onStart(): void {
@@ -115,7 +116,7 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
       return
     }
     if (this.held.size === 0) return
-    const asked = [...this.held]
+    const asked = this.held.list()
     const leases = asked.map(({ job }) => ({ id: job.id, token: job.token }))
     const sentAt = this.options.clock.monotonic()
     this.isRenewing = true
@@ -147,7 +148,7 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
 
   private giveUpOverdue(): void {
     const limit = this.options.clock.monotonic() - LOCAL_DEADLINE * this.options.leaseMs
-    for (const actor of this.held) {
+    for (const actor of this.held.list()) {
       if (actor.leaseConfirmedAt > limit) continue
       actor.abort(abortReason('LEASE_LOST', 'the lease could not be renewed in time', actor.job.id))
     }

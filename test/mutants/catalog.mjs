@@ -238,7 +238,7 @@ export const MUTANTS = [
   {
     name: 'more-jobs-than-slots',
     file: DISPATCHER,
-    find: 'this.isDraining || this.running.size >= this.slots)',
+    find: 'this.isDraining || this.running >= this.slots)',
     replace: 'this.isDraining)',
     suites: [REGRESSIONS],
   },

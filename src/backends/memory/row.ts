@@ -5,6 +5,7 @@
 import { type JobEventType, nextState } from '../../actors/job-machine.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { AttemptRecord, Failure, JobDefinition, JobState, LeaseToken, Payload, RetryPolicy } from '../../job.ts'
+import type { Member } from '../../roster.ts'
 
 /**
  * What a row has once it was claimed or ended: kept apart so that a job which only waits costs little.
@@ -38,7 +39,7 @@ class Run {
 }
 
 /** Mutable; held by the store's map and by the orders of its lane. */
-export class JobRow {
+export class JobRow implements Member {
   readonly definition: JobDefinition
   readonly sequence: number
   readonly createdAt: number
@@ -47,6 +48,7 @@ export class JobRow {
   runAt: number
   /** Raised when the row enters an order again, so that entries left behind in one are known as stale. */
   ticket = 0
+  place = -1
   private ran: Run | null = null
 
   constructor(definition: JobDefinition, sequence: number, now: number) {

@@ -5,6 +5,7 @@
 import type { Clock } from '../../clock.ts'
 import type { JobId, JobState } from '../../job.ts'
 import { isTerminal, JOB_STATES } from '../../job.ts'
+import { Roster } from '../../roster.ts'
 import type {
   Claim,
   Grant,
@@ -24,7 +25,7 @@ import { attemptsOf, claimedOf, storedOf } from './view.ts'
 export class MemoryStore {
   private readonly clock: Clock
   private readonly jobs = new Map<JobId, JobRow>()
-  private readonly running = new Set<JobRow>()
+  private readonly running = new Roster<JobRow>()
   /** Terminal rows and outputs with an end of their time. */
   private readonly expiring = new Set<JobRow>()
   private readonly lanes = new Map<string, Lane>()
@@ -117,7 +118,7 @@ export class MemoryStore {
 
   private claim(claim: Claim, now: number, resend: boolean): Grant {
     const held = resend
-      ? [...this.running].filter((row) => row.run.token?.includes(`:${claim.workerId}:${claim.nonce}.`))
+      ? this.running.list().filter((row) => row.run.token?.includes(`:${claim.workerId}:${claim.nonce}.`))
       : []
     const rows: JobRow[] = [...held]
     const limit = held.length > 0 ? held.length : claim.limit
@@ -193,7 +194,10 @@ export class MemoryStore {
       row.run.token = null
       return verdict
     })
-    const expired = [...this.running].filter((row) => row.run.leaseExpiresAt <= now).slice(0, limit)
+    const expired = this.running
+      .list()
+      .filter((row) => row.run.leaseExpiresAt <= now)
+      .slice(0, limit)
     return {
       verdicts,
       expired: expired.map((row) => ({
