@@ -20,7 +20,8 @@ import { leaseToken, nextEpoch } from '../rules.ts'
 import { Lane } from './lane.ts'
 import { JobRow } from './row.ts'
 import { settle } from './settle.ts'
-import { attemptsOf, claimedOf, storedOf } from './view.ts'
+import { statsOf } from './stats.ts'
+import { attemptsOf, claimedOf, expiredOf, storedOf } from './view.ts'
 
 export class MemoryStore {
   private readonly clock: Clock
@@ -49,7 +50,9 @@ export class MemoryStore {
     }),
     'job.list': (request) => this.list(request),
     'job.history': ({ ids }) => ({ attempts: ids.map((id) => viewOf(this.jobs.get(id), attemptsOf) ?? []) }),
-    'queue.stats': (request) => this.stats(request),
+    'queue.stats': ({ lanes }) => ({
+      lanes: statsOf(lanes, this.lanes, { jobs: this.jobs.values(), now: this.clock.now() }),
+    }),
     'queue.policy': (request) => this.policy(request),
     'store.maintain': (request) => this.maintain(request),
     'store.health': () => ({ nowMs: this.clock.now(), details: { jobs: this.jobs.size } }),
@@ -117,11 +120,8 @@ export class MemoryStore {
   }
 
   private claim(claim: Claim, now: number, resend: boolean): Grant {
-    const held = resend
-      ? this.running.list().filter((row) => row.run.token?.includes(`:${claim.workerId}:${claim.nonce}.`))
-      : []
-    const rows: JobRow[] = [...held]
-    const limit = held.length > 0 ? held.length : claim.limit
+    const rows = resend ? this.grantedBefore(claim) : []
+    const limit = rows.length > 0 ? rows.length : claim.limit
     const deadlined: JobId[] = []
     let dueAt: number | null = null
     let more = false
@@ -146,6 +146,15 @@ export class MemoryStore {
       dueInMs: dueAt === null ? null : dueAt - now,
       deadlined,
     }
+  }
+
+  /** What this very claim was given when it was first sent, in the same order. */
+  private grantedBefore({ workerId, nonce }: Claim): JobRow[] {
+    const ordinalOf = ({ run }: JobRow): number => Number(run.token?.slice(run.token.lastIndexOf('.') + 1))
+    return this.running
+      .list()
+      .filter(({ run }) => run.token?.includes(`:${workerId}:${nonce}.`))
+      .sort((a, b) => ordinalOf(a) - ordinalOf(b))
   }
 
   private grant(row: JobRow, claim: Claim, now: number, ordinal: number): void {
@@ -196,23 +205,10 @@ export class MemoryStore {
     })
     const expired = this.running
       .list()
-      .filter((row) => row.run.leaseExpiresAt <= now)
+      .filter(({ run }) => run.leaseExpiresAt <= now)
+      .sort((a, b) => a.run.leaseExpiresAt - b.run.leaseExpiresAt || a.sequence - b.sequence)
       .slice(0, limit)
-    return {
-      verdicts,
-      expired: expired.map((row) => ({
-        id: row.definition.id,
-        token: row.run.token ?? '',
-        workerId: row.run.workerId ?? '',
-        attempt: row.run.attempts,
-        maxAttempts: row.run.maxAttempts,
-        crashes: row.run.crashes,
-        maxCrashes: row.definition.maxCrashes,
-        cancelRequested: row.run.cancelRequested,
-        startedAt: row.run.startedAt ?? now,
-        expiredForMs: now - row.run.leaseExpiresAt,
-      })),
-    }
+    return { verdicts, expired: expired.map((row) => expiredOf(row, now)) }
   }
 
   private progress({ updates }: Request<'job.progress'>): Reply<'job.progress'> {
@@ -285,32 +281,6 @@ export class MemoryStore {
       jobs: page.map((row) => storedOf(row, false)),
       cursor: last === undefined || wanted.length <= query.limit ? null : String(last.sequence),
     }
-  }
-
-  private stats({ lanes }: Request<'queue.stats'>): Reply<'queue.stats'> {
-    const now = this.clock.now()
-    const counts = new Map<string, Record<JobState, number>>()
-    for (const name of lanes ?? this.lanes.keys()) {
-      counts.set(name, Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>)
-    }
-    const oldestAt = new Map<string, number>()
-    for (const { definition, state, runAt } of this.jobs.values()) {
-      const lane = counts.get(definition.lane)
-      if (lane === undefined) continue
-      lane[state] += 1
-      if (state === 'queued') oldestAt.set(definition.lane, Math.min(oldestAt.get(definition.lane) ?? runAt, runAt))
-    }
-    const stats: LaneStats[] = [...counts].map(([name, states]) => {
-      const lane = this.lanes.get(name)
-      const oldest = oldestAt.get(name)
-      return {
-        lane: name,
-        paused: lane?.isPaused ?? false,
-        counts: states,
-        oldestReadyMs: oldest === undefined ? null : now - oldest,
-      }
-    })
-    return { lanes: stats.sort((a, b) => (a.lane < b.lane ? -1 : 1)) }
   }
 
   private policy({ changes }: Request<'queue.policy'>): Reply<'queue.policy'> {

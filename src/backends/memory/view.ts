@@ -1,6 +1,6 @@
 /** What is seen of a row of the memory store: as a claimer gets it, as a reader gets it, and its attempts. Reads change nothing. */
 import type { AttemptRecord } from '../../job.ts'
-import type { ClaimedJob, StoredJob } from '../protocol/index.ts'
+import type { ClaimedJob, ExpiredLease, StoredJob } from '../protocol/index.ts'
 import type { JobRow } from './row.ts'
 
 /** The attempts in order; the one that runs, or that completed the job, is read off the row itself. */
@@ -82,5 +82,21 @@ export function storedOf(row: JobRow, withValues: boolean): StoredJob {
     payload: withValues ? definition.payload : '',
     output: withValues ? view.output : null,
     progress: view.progress,
+  }
+}
+
+/** A lease that has run out, as a reaper gets it. */
+export function expiredOf({ definition, run }: JobRow, now: number): ExpiredLease {
+  return {
+    id: definition.id,
+    token: run.token ?? '',
+    workerId: run.workerId ?? '',
+    attempt: run.attempts,
+    maxAttempts: run.maxAttempts,
+    crashes: run.crashes,
+    maxCrashes: definition.maxCrashes,
+    cancelRequested: run.cancelRequested,
+    startedAt: run.startedAt ?? now,
+    expiredForMs: now - run.leaseExpiresAt,
   }
 }

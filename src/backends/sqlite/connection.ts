@@ -45,10 +45,11 @@ const BUSY_TIMEOUT_MS = 0
 const PAUSE_MS_MIN = 1
 const PAUSE_MS_MAX = 10
 /**
- * Pages in the log before they are written back: 16 MiB. A page that changes often is then written back once for many
- * changes. Measured 2026-11-29 against the default of 1,000 in turns of 100: 15.0 k against 10.7 k jobs/s with history.
+ * Pages in the log before they are written back. A log that still grows makes each commit wait for the file system's own
+ * journal: 350 against 200 µs an insert here. Measured 2026-11-29, 1,000 against 4,000 pages, medians of two rounds: one
+ * awaited enqueue 2.7 k against 1.6 k/s, process at 100 slots 40 k against 32 k/s, with history 18 k against 15 k/s.
  */
-const CHECKPOINT_PAGES = 4_000
+const CHECKPOINT_PAGES = 1_000
 /** The log is cut back to this once no reader needs more of it. */
 const LOG_BYTES_MAX = 48 * 1024 * 1024
 

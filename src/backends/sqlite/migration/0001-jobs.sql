@@ -12,9 +12,9 @@ CREATE TABLE holdfast_lane (
   PRIMARY KEY (ns, lane)
 ) STRICT, WITHOUT ROWID;
 
--- AUTOINCREMENT: a number is never given twice, so the order of the list stands when jobs leave.
+-- `seq` is given by job_enqueue.sql: AUTOINCREMENT would write one page more with every enqueue.
 CREATE TABLE holdfast_job (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  seq INTEGER PRIMARY KEY,
   ns INTEGER NOT NULL,
   id TEXT NOT NULL,
   lane TEXT NOT NULL,

@@ -1,11 +1,16 @@
 -- Hot: bound by position, in the order of the values of `enqueue.ts`.
+-- `seq`: above every job that is there, live or archived.
 -- Nothing is written when the id or the key is known, live or archived.
 INSERT INTO holdfast_job (
-  ns, id, lane, idempotency_key, state, type, priority, created_at, updated_at, run_at, deadline_at, timeout_ms,
+  seq, ns, id, lane, idempotency_key, state, type, priority, created_at, updated_at, run_at, deadline_at, timeout_ms,
   max_attempts, max_attempts_fixed, max_crashes, retry, metadata, trace_id, replay_of, keep_result_ms, payload,
   attempts, crashes, lease_epoch, cancel_requested, recorded
 )
 SELECT
+  max(
+    coalesce((SELECT max(seq) FROM holdfast_job), 0),
+    coalesce((SELECT max(seq) FROM holdfast_archive), 0)
+  ) + 1,
   ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
   ?, ?, ?, ?, ?, ?, ?, ?, ?,
   0, 0, 0, 0, 0
