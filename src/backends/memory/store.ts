@@ -3,19 +3,10 @@
  * Synchronous and single-threaded, so every handler is atomic. The other stores are tested against it.
  */
 import type { Clock } from '../../clock.ts'
-import type { JobId, JobState } from '../../job.ts'
-import { isTerminal, JOB_STATES } from '../../job.ts'
+import type { JobId } from '../../job.ts'
+import { isTerminal } from '../../job.ts'
 import { Roster } from '../../roster.ts'
-import type {
-  Claim,
-  Grant,
-  LaneStats,
-  Reply,
-  Request,
-  Settlement,
-  SyncBackendHandlers,
-  Verdict,
-} from '../protocol/index.ts'
+import type { Claim, Grant, Reply, Request, Settlement, SyncBackendHandlers, Verdict } from '../protocol/index.ts'
 import { leaseToken, nextEpoch } from '../rules.ts'
 import { Lane } from './lane.ts'
 import { JobRow } from './row.ts'
