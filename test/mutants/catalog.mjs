@@ -71,8 +71,8 @@ export const MUTANTS = [
   {
     name: 'expiry-one-millisecond-late',
     file: STORE,
-    find: '.filter((row) => row.run.leaseExpiresAt <= now)',
-    replace: '.filter((row) => row.run.leaseExpiresAt < now)',
+    find: '.filter(({ run }) => run.leaseExpiresAt <= now)',
+    replace: '.filter(({ run }) => run.leaseExpiresAt < now)',
     suites: [EXPLORE],
   },
   {
