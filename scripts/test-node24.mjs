@@ -23,7 +23,7 @@ for (const file of execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding
 // Without the lock file's pin of version 12, npm takes the newest of the accepted range: 13.
 const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
 manifest.optionalDependencies['better-sqlite3'] = '^13'
-writeFileSync(join(project, 'package.json'), JSON.stringify(manifest, null, 2))
+writeFileSync(join(project, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 
 function run(command, args, options) {
   console.log(`> ${command} ${args.join(' ')}`)

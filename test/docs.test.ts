@@ -17,7 +17,7 @@ test('generated pages are up to date', () => {
 
 test('every guarantee of docs/semantics.md names a test that exists', () => {
   const text = readFileSync(join(root, 'docs/semantics.md'), 'utf8')
-  const named = [...text.matchAll(/`(test\/[^`]+?\.ts)`(?: \(([^)]+)\))?/g)]
+  const named = [...text.matchAll(/`(test\/[^`]+?\.(?:ts|mjs))`(?: \(([^)]+)\))?/g)]
   expect(named.length).toBeGreaterThan(20)
   const missing = named.filter(([, file = '', titles]) => {
     if (!existsSync(join(root, file))) return true
