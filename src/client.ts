@@ -208,7 +208,7 @@ function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts):
       const { runtime, worker } = await startWorker(options)
       await runtime.whenIdle()
       await worker.stop()
-      return runtime.claimedCount
+      return runtime.startedCount
     },
     close: async () => {
       await Promise.all([...runtimes].map((runtime) => runtime.stop()))

@@ -20,6 +20,7 @@ export const LIMITS = {
   /** The longest duration and the latest instant: 8.64e15 ms is where `Date` ends. */
   durationMs: 100 * 365 * 86_400_000,
   concurrency: 10_000,
+  prefetch: 1_000,
   listLimit: 500,
   enqueueBatch: 10_000,
 } as const
@@ -41,6 +42,7 @@ export const DEFAULTS = {
   maintainMs: 60_000,
   killGraceMs: 500,
   callDeadlineMs: 10_000,
+  prefetch: 200,
   stopDeadlineMs: 30_000,
   listLimit: 100,
 } as const

@@ -43,6 +43,7 @@ export interface WorkerSettings {
   readonly lanes: readonly string[]
   readonly concurrency: number
   readonly leaseMs: number
+  readonly prefetch: number
   readonly pollMs: number
   readonly reapMs: number
   readonly killGraceMs: number
@@ -124,6 +125,7 @@ export class Runtime {
       lanes,
       concurrency: settings.concurrency,
       leaseMs,
+      prefetch: settings.prefetch,
       pollMs: settings.pollMs,
       onSettled: (ending, verdict) => this.settled(ending, verdict),
       onLost: (actor) => this.lost(actor),
@@ -183,8 +185,8 @@ export class Runtime {
     return this.dispatcher.active
   }
 
-  get claimedCount(): number {
-    return this.dispatcher.claimedCount
+  get startedCount(): number {
+    return this.dispatcher.startedCount
   }
 
   /** Resolves when nothing that could run now is left in the lanes. */

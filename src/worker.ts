@@ -30,6 +30,11 @@ export interface WorkerOptions<Context = AppContext> {
   readonly poll?: Duration
   /** Pause between looks for leases that ran out. Default 5 s. */
   readonly reap?: Duration
+  /**
+   * Most jobs to hold beyond the free slots while handlers take a few milliseconds at most; what is held longer than 50 ms goes
+   * back. Default 200; 0 turns it off.
+   */
+  readonly prefetch?: number
   /** What a handler gets between its signal and being given up or terminated. Default 500 ms. */
   readonly killGrace?: Duration
 }
@@ -47,6 +52,7 @@ const OPTIONS = new Set([
   'poll',
   'reap',
   'killGrace',
+  'prefetch',
 ])
 
 const LEASE_MS_MIN = 100
@@ -76,6 +82,10 @@ export function toSettings(options: WorkerOptions<never>, random: Random): Worke
     leaseMs,
     pollMs: options.poll === undefined ? DEFAULTS.pollMs : Math.max(1, parseDuration(options.poll, 'poll')),
     reapMs: options.reap === undefined ? DEFAULTS.reapMs : Math.max(1, parseDuration(options.reap, 'reap')),
+    prefetch:
+      options.prefetch === undefined
+        ? DEFAULTS.prefetch
+        : parseInteger(options.prefetch, 'prefetch', 0, LIMITS.prefetch),
     killGraceMs: options.killGrace === undefined ? DEFAULTS.killGraceMs : parseDuration(options.killGrace, 'killGrace'),
     handlers,
     context: options.context,

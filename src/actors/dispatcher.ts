@@ -9,30 +9,16 @@ import type { TimerHandle } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
 import type { HoldfastError } from '../errors.ts'
 import { nonce } from '../random.ts'
+import { abortReason } from './abort-reason.ts'
 import { Actor } from './actor.ts'
-import type { AttemptEnvironment } from './attempt.ts'
-import type { BackendActor } from './backend-actor.ts'
-import { abortReason, JobActor } from './job-actor.ts'
-import type { LeaseKeeper } from './lease-keeper.ts'
+import type { DispatcherOptions } from './dispatcher-options.ts'
+import { JobActor } from './job-actor.ts'
+import { HELD_MS, Prefetch } from './prefetch.ts'
 import { type Ending, TurnQueue } from './turn-queue.ts'
-
-export interface DispatcherOptions {
-  readonly backend: BackendActor
-  readonly env: AttemptEnvironment
-  readonly keeper: LeaseKeeper
-  readonly lanes: readonly string[]
-  readonly concurrency: number
-  readonly leaseMs: number
-  readonly pollMs?: number
-  /** Told after the store has said what became of an ending. */
-  readonly onSettled: (ending: Ending, verdict: Verdict) => void
-  readonly onLost: (actor: JobActor) => void
-  readonly onDeadlined: (ids: readonly string[]) => void
-  readonly onError: (error: HoldfastError) => void
-}
 
 type DispatcherMessage =
   | { readonly type: 'wake' }
+  | { readonly type: 'heldTooLong' }
   | { readonly type: 'over'; readonly actor: JobActor; readonly settlement: Settlement | null }
   | { readonly type: 'turned'; readonly turn: SentTurn; readonly reply: Reply<'job.turn'> }
   | { readonly type: 'notTurned'; readonly turn: SentTurn; readonly error: HoldfastError }
@@ -56,7 +42,10 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private isClaimDue = true
   private isDraining = false
   private timer: TimerHandle = null
-  private claimed = 0
+  private started = 0
+  private hasMore = false
+  private readonly prefetch: Prefetch
+  private heldTimer: TimerHandle = null
   private waiters: (() => void)[] = []
   private emptyClaim = false
 
@@ -64,6 +53,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     super('dispatcher')
     this.options = options
     this.slots = options.concurrency
+    this.prefetch = new Prefetch(options.prefetch)
     this.lanes = options.lanes
   }
 
@@ -76,9 +66,9 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     return this.slots
   }
 
-  /** Jobs this dispatcher was given since it started. */
-  get claimedCount(): number {
-    return this.claimed
+  /** Attempts that this dispatcher has started. */
+  get startedCount(): number {
+    return this.started
   }
 
   resize(slots: number): void {
@@ -116,13 +106,14 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** True when nothing runs and everything is settled. */
   get isQuiet(): boolean {
-    return this.running === 0 && this.queue.size === 0 && !this.isTurning
+    return this.running === 0 && this.prefetch.size === 0 && this.queue.size === 0 && !this.isTurning
   }
 
   /** Claims nothing from now on. */
   drain(): void {
     this.isDraining = true
     this.options.env.timers.clear(this.timer)
+    this.giveBackHeldSince(Number.POSITIVE_INFINITY)
     this.schedule()
   }
 
@@ -152,6 +143,9 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       case 'wake':
         this.isClaimDue = true
         this.schedule()
+        return
+      case 'heldTooLong':
+        this.heldTooLong()
         return
       case 'over':
         this.over(message.actor, message.settlement)
@@ -216,7 +210,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   private nextClaim(isTurnAnyway: boolean): Claim | null {
     const { backend, env, leaseMs } = this.options
-    const free = Math.min(this.slots - this.running, backend.backend.limits.claimJobs)
+    const extra = this.hasMore ? this.prefetch.extra(this.slots) : 0
+    const free = this.slots - this.running - this.prefetch.size + extra
     if (this.isDraining || free <= 0 || this.queue.hasSuspects || !(this.isClaimDue || isTurnAnyway)) return null
     const [first = '', ...others] = this.lanes
     const lanes = this.lanes
@@ -225,7 +220,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       workerId: env.workerId,
       nonce: nonce(env.random),
       lanes,
-      limit: free,
+      limit: Math.min(free, backend.backend.limits.claimJobs),
       leaseMs,
       keepDeadMs: env.retention.deadMs,
     }
@@ -245,32 +240,59 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       return
     }
     if (grant.deadlined.length > 0) this.options.onDeadlined(grant.deadlined)
-    this.claimed += grant.jobs.length
+    this.hasMore = grant.more
     this.emptyClaim = grant.jobs.length === 0 && !grant.more
-    this.begin(grant.jobs, turn.sentAt)
+    this.admit(grant.jobs, turn.sentAt)
     if (grant.more) this.isClaimDue = true
-    if (this.queue.size > 0 || (this.isClaimDue && this.running < this.slots)) this.schedule()
+    if (this.queue.size > 0 || (this.isClaimDue && this.running + this.prefetch.size < this.slots)) this.schedule()
     else this.waitFor(grant.dueInMs)
   }
 
-  private begin(jobs: readonly ClaimedJob[], claimedAt: number): void {
+  private admit(jobs: readonly ClaimedJob[], claimedAt: number): void {
     const { env, keeper } = this.options
     const hooks = { claimedAt, onOver: this.onOver }
     for (const job of jobs) {
       const actor = new JobActor(job, env, hooks)
+      const hasSlot = this.running < this.slots
       // More than was asked for comes when a claim was sent again and the first one arrived after all.
-      if (this.isDraining || this.running >= this.slots) {
+      if (this.isDraining || (!hasSlot && !this.prefetch.hasRoom)) {
         this.giveBack(actor)
         continue
       }
       keeper.hold(actor)
-      this.running += 1
-      actor.start()
+      if (hasSlot) this.begin(actor)
+      else this.hold(actor)
     }
+  }
+
+  private begin(actor: JobActor): void {
+    this.running += 1
+    this.started += 1
+    actor.start()
+  }
+
+  private hold(actor: JobActor): void {
+    const { timers, clock } = this.options.env
+    this.prefetch.hold(actor, clock.monotonic())
+    this.heldTimer ??= timers.set(() => this.tell({ type: 'heldTooLong' }), HELD_MS)
+  }
+
+  /** What is still held when handlers have turned slow goes to whoever has a slot for it. */
+  private giveBackHeldSince(since: number): void {
+    for (const actor of this.prefetch.takeHeldSince(since)) this.giveBack(actor)
+  }
+
+  private heldTooLong(): void {
+    const { timers, clock } = this.options.env
+    this.heldTimer = null
+    this.giveBackHeldSince(clock.monotonic() - HELD_MS)
+    if (this.prefetch.size > 0) this.heldTimer = timers.set(() => this.tell({ type: 'heldTooLong' }), HELD_MS)
+    this.schedule()
   }
 
   /** Never started, so it goes back uncharged; the keeper knows nothing of it, or it could end a second time. */
   private giveBack(actor: JobActor): void {
+    this.options.keeper.drop(actor)
     const { id, token } = actor.job
     const keepMs = this.options.env.retention.cancelledMs
     this.queue.add({ actor, settlement: { kind: 'release', id, token, durationMs: 0, keepMs, started: false } })
@@ -282,13 +304,18 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   private over(actor: JobActor, settlement: Settlement | null): void {
     this.running -= 1
+    this.prefetch.record(actor.durationMs)
+    const next = this.running < this.slots ? this.prefetch.take() : undefined
+    if (next !== undefined) this.begin(next)
     if (settlement === null) {
       this.options.keeper.drop(actor)
       this.isClaimDue = true
       this.options.onLost(actor)
       this.changed()
     } else this.queue.add({ actor, settlement })
-    this.schedule()
+    // Threads end one by one, each in a tick of its own, and stand idle until they get the next job.
+    if (actor.isInThread && !this.isTurning) this.turn()
+    else this.schedule()
   }
 
   private notTurned(turn: SentTurn, error: HoldfastError): void {

@@ -8,10 +8,11 @@ import type { ClaimedJob, Settlement } from '../backends/protocol/index.ts'
 import type { TimerHandle } from '../clock.ts'
 import { parseDuration } from '../config.ts'
 import type { Handler, InlineHandler, ThreadHandler } from '../contract.ts'
-import { type ErrorCode, HoldfastError } from '../errors.ts'
+import { HoldfastError } from '../errors.ts'
 import { toFailure } from '../failure.ts'
 import type { Failure, Payload } from '../job.ts'
 import type { Member } from '../roster.ts'
+import { deadlineExceeded, timedOut } from './abort-reason.ts'
 import { type AttemptEnvironment, expectedAttempts, settleFailure } from './attempt.ts'
 import { type AttemptOwner, HandlerContext, leaseEpochOf } from './handler-context.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
@@ -40,7 +41,9 @@ const isThenable = (value: unknown): value is PromiseLike<unknown> =>
 export class JobActor implements AttemptOwner, Member {
   readonly job: ClaimedJob
   readonly env: AttemptEnvironment
-  readonly startedAt: number
+  private startedAt: number
+  private readonly claimedAt: number
+  private hasStarted = false
   readonly lifecycle: Lifecycle
   /** Monotonic time before the request that last granted or renewed the lease was sent; kept by the lease keeper. */
   leaseConfirmedAt: number
@@ -51,6 +54,7 @@ export class JobActor implements AttemptOwner, Member {
   private controller: AbortController | null = null
   private timer: TimerHandle = null
   private thread: ThreadRun | null = null
+  private ranMs: number | null = null
 
   constructor(
     job: ClaimedJob,
@@ -62,11 +66,28 @@ export class JobActor implements AttemptOwner, Member {
     this.onOver = hooks.onOver
     this.startedAt = env.clock.monotonic()
     this.leaseConfirmedAt = hooks.claimedAt
+    this.claimedAt = hooks.claimedAt
     this.lifecycle = createLifecycle(job.id, 'queued', env.inspect)
     this.lifecycle.send('claim')
   }
 
+  /** True once the handler was sent to a thread. */
+  get isInThread(): boolean {
+    return this.thread !== null
+  }
+
+  /** How long the handler has run so far, or ran. */
+  get durationMs(): number {
+    return this.ranMs ?? this.elapsed()
+  }
+
   start(): void {
+    this.hasStarted = true
+    this.startedAt = this.env.clock.monotonic()
+    if (this.abortReason !== null) {
+      this.failed(this.abortReason)
+      return
+    }
     const handler = this.env.handlers.get(this.job.type)
     if (handler === undefined) {
       this.fail({
@@ -100,6 +121,8 @@ export class JobActor implements AttemptOwner, Member {
   abort(reason: HoldfastError): void {
     if (this.isOver || (this.abortReason !== null && reason.code !== 'LEASE_LOST')) return
     this.abortReason = reason
+    // A job that is held without having been started ends the moment it is.
+    if (!this.hasStarted) return
     this.controller?.abort(reason)
     this.thread?.abort({ code: reason.code, message: reason.message })
     this.env.timers.clear(this.timer)
@@ -124,7 +147,8 @@ export class JobActor implements AttemptOwner, Member {
     const { timeoutMs, deadlineInMs } = this.job
     if ((timeoutMs === null && deadlineInMs === null) || this.isOver || this.abortReason !== null) return
     const timeoutLeftMs = timeoutMs === null ? Number.POSITIVE_INFINITY : timeoutMs === 0 ? 0 : timeoutMs + startMs
-    const deadlineLeftMs = deadlineInMs === null ? Number.POSITIVE_INFINITY : deadlineInMs - this.elapsed()
+    const deadlineLeftMs =
+      deadlineInMs === null ? Number.POSITIVE_INFINITY : deadlineInMs - (this.env.clock.monotonic() - this.claimedAt)
     const reason = deadlineLeftMs < timeoutLeftMs ? deadlineExceeded(this.job) : timedOut(this.job)
     const waitMs = Math.min(deadlineLeftMs, timeoutLeftMs)
     this.env.timers.clear(this.timer)
@@ -289,6 +313,7 @@ export class JobActor implements AttemptOwner, Member {
   private fail(failure: Failure): void {
     if (this.isOver) return
     this.isOver = true
+    this.ranMs = this.elapsed()
     this.env.timers.clear(this.timer)
     settleFailure(this.env, this.job, { failure, durationMs: this.elapsed() }).then(
       (settlement) => this.onOver(this, settlement),
@@ -301,6 +326,7 @@ export class JobActor implements AttemptOwner, Member {
 
   private end(settlement: Settlement | null): void {
     this.isOver = true
+    this.ranMs = this.elapsed()
     this.env.timers.clear(this.timer)
     this.onOver(this, settlement)
   }
@@ -308,21 +334,4 @@ export class JobActor implements AttemptOwner, Member {
   private elapsed(): number {
     return this.env.clock.monotonic() - this.startedAt
   }
-}
-
-const deadlineExceeded = ({ id }: ClaimedJob): HoldfastError =>
-  new HoldfastError('DEADLINE_EXCEEDED', 'the deadline of the job passed while it ran', { details: { jobId: id } })
-
-const timedOut = ({ id, timeoutMs }: ClaimedJob): HoldfastError =>
-  new HoldfastError('TIMEOUT', `the attempt ran longer than its timeout of ${timeoutMs} ms`, {
-    details: { jobId: id, timeoutMs },
-  })
-
-/** The reason a signal fires with. */
-export function abortReason(
-  code: Extract<ErrorCode, 'JOB_CANCELLED' | 'SHUTTING_DOWN' | 'LEASE_LOST'>,
-  message: string,
-  jobId: string,
-): HoldfastError {
-  return new HoldfastError(code, message, { details: { jobId } })
 }

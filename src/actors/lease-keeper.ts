@@ -8,9 +8,10 @@ import type { Clock, TimerHandle, Timers } from '../clock.ts'
 import type { HoldfastError } from '../errors.ts'
 import { Roster } from '../roster.ts'
 import type { Logger } from '../telemetry.ts'
+import { abortReason } from './abort-reason.ts'
 import { Actor } from './actor.ts'
 import type { BackendActor } from './backend-actor.ts'
-import { abortReason, type JobActor } from './job-actor.ts'
+import type { JobActor } from './job-actor.ts'
 
 /** Renewals a lease gets in its life. */
 const RENEWALS_A_LEASE = 3

@@ -238,15 +238,18 @@ export const MUTANTS = [
   {
     name: 'more-jobs-than-slots',
     file: DISPATCHER,
-    find: 'this.isDraining || this.running >= this.slots)',
-    replace: 'this.isDraining)',
+    find: 'const hasSlot = this.running < this.slots;',
+    replace: 'const hasSlot = true;',
     suites: [REGRESSIONS],
   },
   {
     name: 'ended-twice-while-draining',
     file: DISPATCHER,
-    find: 'this.giveBack(actor);',
-    replace: 'keeper.hold(actor); this.giveBack(actor);',
+    find: `this.giveBack(actor);
+                continue;`,
+    replace: `this.giveBack(actor);
+                keeper.hold(actor);
+                continue;`,
     suites: [REGRESSIONS],
   },
   {
