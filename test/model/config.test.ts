@@ -36,7 +36,7 @@ describe('durations', () => {
   test('text of a number and a unit is that many milliseconds', () => {
     const unit = fc.constantFrom(...(Object.keys(UNITS) as (keyof typeof UNITS)[]))
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 36_500 }), unit, (count, name) => {
+      fc.property(fc.integer({ min: 0, max: 36_499 }), unit, (count, name) => {
         expect(parseDuration(`${count}${name}`, 'field')).toBe(count * UNITS[name])
         expect(parseDuration(`${count}.5${name}`, 'field')).toBe(Math.round((count + 0.5) * UNITS[name]))
       }),
