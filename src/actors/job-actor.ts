@@ -7,7 +7,7 @@ import { decodeValue, encodeValue } from '../backends/codec.ts'
 import type { ClaimedJob, Settlement } from '../backends/protocol/index.ts'
 import type { TimerHandle } from '../clock.ts'
 import { parseDuration } from '../config.ts'
-import type { Handler, InlineHandler, ThreadHandler } from '../contract.ts'
+import type { Handler, InlineHandler, JobContract, ThreadHandler } from '../contract.ts'
 import { type ErrorCode, HoldfastError } from '../errors.ts'
 import { toFailure } from '../failure.ts'
 import type { Failure, Payload } from '../job.ts'
@@ -32,7 +32,21 @@ const readDelay = (value: unknown): number | undefined => {
   }
 }
 
+type Schema = NonNullable<JobContract['input']>
+
 const failureOf = (thrown: unknown): Failure => toFailure(thrown, readDelay)
+
+/** What a schema makes of a value; rejects when the schema throws, or gives an answer that is none. */
+async function check(
+  schema: Schema,
+  value: unknown,
+): Promise<{ readonly value: unknown } | { readonly problem: string }> {
+  const result: unknown = await schema['~standard'].validate(value)
+  if (typeof result !== 'object' || result === null) throw new TypeError('the schema gave no result')
+  const issues: unknown = Reflect.get(result, 'issues')
+  if (issues === undefined) return { value: Reflect.get(result, 'value') }
+  return { problem: toFailure(Array.isArray(issues) ? issues[0] : issues).message }
+}
 
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
@@ -84,8 +98,9 @@ export class JobActor implements AttemptOwner, Member {
       this.fail({ ...failureOf(error), code: 'BAD_PAYLOAD' })
       return
     }
-    if (handler.contract.input === null) this.run(handler, input)
-    else this.validate(handler, input)
+    const { input: schema } = handler.contract
+    if (schema === null) this.run(handler, input)
+    else this.validate(schema, handler, input)
   }
 
   signal(): AbortSignal {
@@ -134,15 +149,15 @@ export class JobActor implements AttemptOwner, Member {
     } else this.timer = this.env.timers.set(() => this.abort(reason), waitMs)
   }
 
-  private validate(handler: Handler<unknown>, input: unknown): void {
-    Promise.resolve(handler.contract.input?.['~standard'].validate(input)).then(
-      (result) => {
+  private validate(schema: Schema, handler: Handler<unknown>, input: unknown): void {
+    check(schema, input).then(
+      (checked) => {
         if (this.isOver) return
-        if (result === undefined || result.issues === undefined) this.run(handler, result?.value)
+        if ('value' in checked) this.run(handler, checked.value)
         else
           this.fail({
             code: 'BAD_PAYLOAD',
-            message: `the input does not satisfy the schema of '${this.job.type}': ${result.issues[0]?.message ?? ''}`,
+            message: `the input does not satisfy the schema of '${this.job.type}': ${checked.problem}`,
           })
       },
       (error: unknown) => this.fail({ ...failureOf(error), code: 'BAD_PAYLOAD' }),
@@ -216,13 +231,13 @@ export class JobActor implements AttemptOwner, Member {
       this.complete(output)
       return
     }
-    Promise.resolve(schema['~standard'].validate(output)).then(
-      (result) => {
-        if (result.issues === undefined) this.complete(result.value)
+    check(schema, output).then(
+      (checked) => {
+        if ('value' in checked) this.complete(checked.value)
         else
           this.fail({
             code: 'BAD_OUTPUT',
-            message: `the output does not satisfy the schema of '${this.job.type}': ${result.issues[0]?.message ?? ''}`,
+            message: `the output does not satisfy the schema of '${this.job.type}': ${checked.problem}`,
           })
       },
       (error: unknown) => this.fail({ ...failureOf(error), code: 'BAD_OUTPUT' }),
