@@ -15,6 +15,7 @@ import { DEFAULTS, type Duration, LIMITS, parseDuration, parseInteger, parseName
 import type { AppContext, EnqueueOptions, JobContract } from './contract.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
 import type { Explanation } from './explain.ts'
+import { toFailure } from './failure.ts'
 import type { AttemptRecord, JobDetail, JobId } from './job.ts'
 import { EndListeners, type JobHandle } from './job-handle.ts'
 import {
@@ -27,7 +28,7 @@ import {
 import { createUlidFactory, type Random, systemRandom } from './random.ts'
 import { type Engine, Runtime } from './runtime.ts'
 import { type Health, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
-import { createLogger, type Logger } from './telemetry.ts'
+import { createLogger, guardLogger, type Logger } from './telemetry.ts'
 import { toSettings, Worker, type WorkerOptions } from './worker.ts'
 
 /** Options of `connect`. */
@@ -171,7 +172,9 @@ interface Parts {
 
 function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts): Holdfast {
   const { capabilities } = backend.backend
+  let closing: Promise<void> | null = null
   const startWorker = async (options: WorkerOptions<never>): Promise<{ worker: Worker; runtime: Runtime }> => {
+    if (closing !== null) throw closed()
     const settings = toSettings(options, engine.random)
     const runtime = new Runtime(engine, settings)
     runtimes.add(runtime)
@@ -206,17 +209,25 @@ function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts):
     worker: async (options: WorkerOptions<never>) => (await startWorker(options)).worker,
     runUntilEmpty: async (options: WorkerOptions<never>) => {
       const { runtime, worker } = await startWorker(options)
-      await runtime.whenIdle()
+      const isDone = await runtime.whenIdle()
       await worker.stop()
+      if (!isDone) throw closed()
       return runtime.claimedCount
     },
-    close: async () => {
-      await Promise.all([...runtimes].map((runtime) => runtime.stop()))
-      runtimes.clear()
-      await backend.close()
+    close: () => {
+      closing ??= closeAll(runtimes, backend)
+      return closing
     },
   }) as Holdfast
 }
+
+async function closeAll(runtimes: Set<Runtime>, backend: BackendActor): Promise<void> {
+  await Promise.all([...runtimes].map((runtime) => runtime.stop()))
+  runtimes.clear()
+  await backend.close()
+}
+
+const closed = (): HoldfastError => new HoldfastError('CLOSED', 'the client was closed')
 
 function unsupported(capability: keyof Capabilities): HoldfastError {
   return new HoldfastError('UNSUPPORTED', `this store does not offer ${capability}`, { details: { capability } })
@@ -250,10 +261,11 @@ function parseOptions(options: ConnectOptions): ParsedOptions {
   refuseUnknown(options, OPTIONS, 'options')
   if (options.inspect !== undefined && typeof options.inspect !== 'function')
     throw invalidArgument('inspect', 'expected a function')
+  const logger = options.logger === undefined ? createLogger() : guardLogger(options.logger)
   return {
     namespace: options.namespace === undefined ? DEFAULTS.namespace : parseName(options.namespace, 'namespace'),
-    logger: options.logger ?? createLogger(),
-    inspect: options.inspect ?? null,
+    logger,
+    inspect: options.inspect === undefined ? null : guardInspect(options.inspect, logger),
     payloadBytesMax:
       options.payloadBytesMax === undefined
         ? LIMITS.payloadBytes
@@ -267,6 +279,17 @@ function parseOptions(options: ConnectOptions): ParsedOptions {
       options.callDeadline === undefined
         ? DEFAULTS.callDeadlineMs
         : Math.max(1, parseDuration(options.callDeadline, 'callDeadline')),
+  }
+}
+
+/** Whoever looks on must not be able to stop the work. */
+function guardInspect(inspect: Inspect, logger: Logger): Inspect {
+  return (event) => {
+    try {
+      inspect(event)
+    } catch (error) {
+      logger.error({ err: toFailure(error) }, 'the inspect function failed')
+    }
   }
 }
 

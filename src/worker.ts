@@ -5,7 +5,8 @@ import { type AppContext, type Handler, parseRetryPolicy, type RetryOption } fro
 import { HoldfastError, invalidArgument } from './errors.ts'
 import type { Random } from './random.ts'
 import { nonce } from './random.ts'
-import type { Runtime, WorkerEvents, WorkerSettings } from './runtime.ts'
+import type { Runtime, WorkerSettings } from './runtime.ts'
+import type { WorkerEvents } from './worker-events.ts'
 
 /** Options of a worker. */
 export interface WorkerOptions<Context = AppContext> {
