@@ -13,8 +13,10 @@ import type { ClaimedJob, LaneStats } from './backends/protocol/index.ts'
 import { type Clock, systemClock, systemTimers, type Timers } from './clock.ts'
 import { DEFAULTS, type Duration, LIMITS, parseDuration, parseInteger, parseName, refuseUnknown } from './config.ts'
 import type { AppContext, EnqueueOptions, JobContract } from './contract.ts'
+import type { Engine } from './engine.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
 import type { Explanation } from './explain.ts'
+import { toFailure } from './failure.ts'
 import type { AttemptRecord, JobDetail, JobId } from './job.ts'
 import { EndListeners, type JobHandle } from './job-handle.ts'
 import {
@@ -25,9 +27,9 @@ import {
   type ReplayOptions,
 } from './job-operations.ts'
 import { createUlidFactory, type Random, systemRandom } from './random.ts'
-import { type Engine, Runtime } from './runtime.ts'
+import { Runtime } from './runtime.ts'
 import { type Health, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
-import { createLogger, type Logger } from './telemetry.ts'
+import { createLogger, guardLogger, type Logger } from './telemetry.ts'
 import { toSettings, Worker, type WorkerOptions } from './worker.ts'
 
 /** Options of `connect`. */
@@ -171,7 +173,9 @@ interface Parts {
 
 function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts): Holdfast {
   const { capabilities } = backend.backend
+  let closing: Promise<void> | null = null
   const startWorker = async (options: WorkerOptions<never>): Promise<{ worker: Worker; runtime: Runtime }> => {
+    if (closing !== null) throw closed()
     const settings = toSettings(options, engine.random)
     const runtime = new Runtime(engine, settings)
     runtimes.add(runtime)
@@ -206,17 +210,25 @@ function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts):
     worker: async (options: WorkerOptions<never>) => (await startWorker(options)).worker,
     runUntilEmpty: async (options: WorkerOptions<never>) => {
       const { runtime, worker } = await startWorker(options)
-      await runtime.whenIdle()
+      const isDone = await runtime.whenIdle()
       await worker.stop()
+      if (!isDone) throw closed()
       return runtime.startedCount
     },
-    close: async () => {
-      await Promise.all([...runtimes].map((runtime) => runtime.stop()))
-      runtimes.clear()
-      await backend.close()
+    close: () => {
+      closing ??= closeAll(runtimes, backend)
+      return closing
     },
   }) as Holdfast
 }
+
+async function closeAll(runtimes: Set<Runtime>, backend: BackendActor): Promise<void> {
+  await Promise.all([...runtimes].map((runtime) => runtime.stop()))
+  runtimes.clear()
+  await backend.close()
+}
+
+const closed = (): HoldfastError => new HoldfastError('CLOSED', 'the client was closed')
 
 function unsupported(capability: keyof Capabilities): HoldfastError {
   return new HoldfastError('UNSUPPORTED', `this store does not offer ${capability}`, { details: { capability } })
@@ -250,10 +262,11 @@ function parseOptions(options: ConnectOptions): ParsedOptions {
   refuseUnknown(options, OPTIONS, 'options')
   if (options.inspect !== undefined && typeof options.inspect !== 'function')
     throw invalidArgument('inspect', 'expected a function')
+  const logger = options.logger === undefined ? createLogger() : guardLogger(options.logger)
   return {
     namespace: options.namespace === undefined ? DEFAULTS.namespace : parseName(options.namespace, 'namespace'),
-    logger: options.logger ?? createLogger(),
-    inspect: options.inspect ?? null,
+    logger,
+    inspect: options.inspect === undefined ? null : guardInspect(options.inspect, logger),
     payloadBytesMax:
       options.payloadBytesMax === undefined
         ? LIMITS.payloadBytes
@@ -267,6 +280,17 @@ function parseOptions(options: ConnectOptions): ParsedOptions {
       options.callDeadline === undefined
         ? DEFAULTS.callDeadlineMs
         : Math.max(1, parseDuration(options.callDeadline, 'callDeadline')),
+  }
+}
+
+/** Whoever looks on must not be able to stop the work. */
+function guardInspect(inspect: Inspect, logger: Logger): Inspect {
+  return (event) => {
+    try {
+      inspect(event)
+    } catch (error) {
+      logger.error({ err: toFailure(error) }, 'the inspect function failed')
+    }
   }
 }
 

@@ -26,17 +26,39 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
 }
 
-/** Longest delay that the platform's timers take; a longer wait is cut to it and the caller looks again. */
+/** Longest delay that the platform's timers take; they run at once after a longer one. */
 const TIMER_DELAY_MAX_MS = 2 ** 31 - 1
+
+/** A wait that the platform's timers cannot make in one go. */
+class LongTimer {
+  private handle: NodeJS.Timeout | undefined
+
+  constructor(run: () => void, delayMs: number, background: boolean) {
+    this.wait(run, delayMs, background)
+  }
+
+  private wait(run: () => void, leftMs: number, background: boolean): void {
+    const stepMs = Math.min(leftMs, TIMER_DELAY_MAX_MS)
+    const next = leftMs > stepMs ? () => this.wait(run, leftMs - stepMs, background) : run
+    this.handle = setTimeout(next, stepMs)
+    if (background) this.handle.unref()
+  }
+
+  clear(): void {
+    clearTimeout(this.handle)
+  }
+}
 
 export const systemTimers: Timers = {
   set(run, delayMs, background = false) {
-    const handle = setTimeout(run, Math.min(Math.max(0, delayMs), TIMER_DELAY_MAX_MS))
+    if (delayMs > TIMER_DELAY_MAX_MS) return new LongTimer(run, delayMs, background)
+    const handle = setTimeout(run, Math.max(0, delayMs))
     if (background) handle.unref()
     return handle
   },
   clear(handle) {
-    clearTimeout(handle as NodeJS.Timeout)
+    if (handle instanceof LongTimer) handle.clear()
+    else clearTimeout(handle as NodeJS.Timeout)
   },
   defer(run) {
     setImmediate(run)

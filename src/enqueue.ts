@@ -2,6 +2,7 @@
  * From what a caller writes to a `JobDefinition`: validates input against the contract's schema, checks every option, encodes
  * values. Everything wrong is one typed error before anything is sent to a store.
  */
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { encodeValue } from './backends/codec.ts'
 import {
   DEFAULTS,
@@ -16,6 +17,7 @@ import {
 } from './config.ts'
 import { type EnqueueOptions, type JobContract, parseRetryPolicy } from './contract.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
+import { toFailure } from './failure.ts'
 import type { JobDefinition, RetryPolicy } from './job.ts'
 
 export interface DefinitionContext {
@@ -64,9 +66,9 @@ export function toTarget(job: JobContract | string): EnqueueTarget {
 /** Checks `input` against the schema; the original is what is stored, since the handler's side parses it again. */
 export async function validateInput(target: Pick<JobContract, 'type' | 'input'>, input: unknown): Promise<unknown> {
   if (target.input === null) return input
-  const result = await target.input['~standard'].validate(input)
-  if (result.issues === undefined) return result.value
-  const issues = result.issues.slice(0, 10).map((issue) => ({ path: pathOf(issue.path), message: issue.message }))
+  const result = await askSchema(target.input, target.type, input)
+  if ('value' in result) return result.value
+  const { issues } = result
   const first = issues[0]
   throw new HoldfastError(
     'VALIDATION_FAILED',
@@ -74,6 +76,31 @@ export async function validateInput(target: Pick<JobContract, 'type' | 'input'>,
     { details: { field: 'input', issues } },
   )
 }
+
+type Schema = NonNullable<JobContract['input']>
+
+interface Issue {
+  readonly path: string
+  readonly message: string
+}
+
+type Checked = { readonly value: unknown } | { readonly issues: readonly Issue[] }
+
+/** What the schema says; one that throws, or gives an answer that is none, has not found the input valid. */
+async function askSchema({ '~standard': schema }: Schema, type: string, input: unknown): Promise<Checked> {
+  try {
+    const result: unknown = await schema.validate(input)
+    if (typeof result !== 'object' || result === null) throw new TypeError('it gave no result')
+    const issues: unknown = Reflect.get(result, 'issues')
+    if (issues === undefined) return { value: Reflect.get(result, 'value') }
+    return { issues: Array.isArray(issues) ? issues.slice(0, 10).map(readIssue) : [] }
+  } catch (cause) {
+    const problem = `the schema of '${type}' failed: ${toFailure(cause).message}`
+    throw new HoldfastError('VALIDATION_FAILED', problem, { details: { field: 'input', issues: [] }, cause })
+  }
+}
+
+const readIssue = (issue: StandardSchemaV1.Issue): Issue => ({ path: pathOf(issue.path), message: issue.message })
 
 function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {
   const keys = (path ?? []).map((part) => String(typeof part === 'object' ? part.key : part))

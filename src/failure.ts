@@ -26,10 +26,22 @@ function text(value: unknown, limit: number): string | undefined {
   return wellFormed.length > limit ? `${wellFormed.slice(0, limit - 1)}…` : wellFormed
 }
 
+/** Parts of a thrown object that are looked at; one that refers to the same parts many times over has no end otherwise. */
+const DESCRIBED_PARTS_MAX = 10_000
+
+function toJson(value: object): string | undefined {
+  let left = DESCRIBED_PARTS_MAX
+  return JSON.stringify(value, (_key, part: unknown) => {
+    left -= 1
+    if (left < 0) throw new RangeError('too many parts')
+    return part
+  })
+}
+
 function describe(value: unknown): string {
   if (typeof value === 'string') return value
   try {
-    return typeof value === 'object' && value !== null ? (JSON.stringify(value) ?? 'an object') : String(value)
+    return typeof value === 'object' && value !== null ? (toJson(value) ?? 'an object') : String(value)
   } catch {
     return 'a value that cannot be described'
   }

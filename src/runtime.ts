@@ -2,76 +2,25 @@
  * One worker: the tree of actors that claims, runs and settles jobs, made from options and torn down in order.
  * `start` resolves only when every part is ready to take jobs.
  */
-import { EventEmitter } from 'node:events'
-import type { AttemptEnvironment, Retention } from './actors/attempt.ts'
-import type { BackendActor } from './actors/backend-actor.ts'
+import type { AttemptEnvironment } from './actors/attempt.ts'
 import { Dispatcher } from './actors/dispatcher.ts'
 import type { JobActor } from './actors/job-actor.ts'
 import { LeaseKeeper } from './actors/lease-keeper.ts'
-import type { Inspect } from './actors/lifecycle.ts'
 import { Notifier } from './actors/notifier.ts'
 import { PoolActor } from './actors/pool-actor.ts'
 import { type Reaped, Reaper } from './actors/reaper.ts'
 import { Supervisor } from './actors/supervisor.ts'
 import type { Ending } from './actors/turn-queue.ts'
 import type { Settlement, Verdict } from './backends/protocol/index.ts'
-import { type Clock, delay, type Timers } from './clock.ts'
+import { delay, type TimerHandle } from './clock.ts'
 import { DEFAULTS } from './config.ts'
-import type { EnqueueOptions, Handler, JobContract, RetryOption, ThreadHandler } from './contract.ts'
+import type { ThreadHandler } from './contract.ts'
+import type { Engine, WorkerSettings } from './engine.ts'
 import { HoldfastError } from './errors.ts'
+import { toFailure } from './failure.ts'
 import type { JobId, JobState } from './job.ts'
-import type { Random } from './random.ts'
-import { type JobEventFields, type Logger, logAttempt } from './telemetry.ts'
-
-/** What an event of a worker tells. `error` carries a HoldfastError instead. */
-export interface WorkerEvents {
-  completed: [JobEventFields]
-  /** Every attempt that failed; `retrying` or `dead` follows. */
-  failed: [JobEventFields]
-  retrying: [JobEventFields]
-  dead: [JobEventFields]
-  cancelled: [JobEventFields]
-  /** The lease was lost: the outcome of the handler, if any, was not stored. */
-  lost: [{ readonly jobId: JobId; readonly type: string; readonly attempt: number; readonly workerId: string }]
-  /** The main loop stood still for about this long; noticed at the next renewal of the leases. */
-  blocked: [{ readonly blockedMs: number; readonly workerId: string }]
-  error: [HoldfastError]
-}
-
-export interface WorkerSettings {
-  readonly id: string
-  readonly lanes: readonly string[]
-  readonly concurrency: number
-  readonly leaseMs: number
-  readonly prefetch: number
-  readonly pollMs: number
-  readonly reapMs: number
-  readonly killGraceMs: number
-  readonly handlers: ReadonlyMap<string, Handler<unknown>>
-  readonly context: unknown
-  readonly retry: RetryOption | null
-  readonly queueRetry: ReadonlyMap<string, RetryOption>
-}
-
-/** What a worker shares with the client that made it. */
-export interface Engine {
-  readonly backend: BackendActor
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly random: Random
-  readonly logger: Logger
-  readonly retention: Retention
-  readonly payloadBytesMax: number
-  readonly inspect: Inspect | null
-  readonly enqueue: (
-    job: JobContract | string,
-    input: unknown,
-    options: EnqueueOptions,
-  ) => Promise<{ readonly id: JobId; readonly deduplicated: boolean }>
-  readonly progress: AttemptEnvironment['progress']
-  /** Told when a job has ended, after the store has said so. */
-  readonly onEnded: (id: JobId) => void
-}
+import { type JobEventFields, logAttempt } from './telemetry.ts'
+import { WorkerListeners } from './worker-events.ts'
 
 const EVENT_OF = {
   complete: 'complete',
@@ -83,7 +32,9 @@ const EVENT_OF = {
 } as const
 
 export class Runtime {
-  readonly events = new EventEmitter<WorkerEvents>()
+  readonly events = new WorkerListeners((event, error) => {
+    this.engine.logger.error({ event, err: toFailure(error) }, 'a listener of the worker failed')
+  })
   private readonly engine: Engine
   private readonly settings: WorkerSettings
   private readonly supervisor: Supervisor
@@ -91,6 +42,9 @@ export class Runtime {
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
   private readonly pool: PoolActor | null
   private stopping: Promise<void> | null = null
+  /** One for each call of `stop`: the earliest ends the wait for handlers. */
+  private readonly patience: TimerHandle[] = []
+  private loosePatience: () => void = () => {}
 
   constructor(engine: Engine, settings: WorkerSettings) {
     this.engine = engine
@@ -168,13 +122,24 @@ export class Runtime {
   }
 
   async start(): Promise<void> {
-    await this.pool?.start()
     try {
-      for (const part of this.parts) await this.supervisor.start(part)
+      await this.pool?.start()
+      for (const part of this.parts) {
+        this.requireRunning()
+        await this.supervisor.start(part)
+      }
+      this.requireRunning()
     } catch (error) {
+      await this.supervisor.stop()
       await this.pool?.stop()
+      this.requireRunning()
       throw error
     }
+  }
+
+  /** The client may be closed while its worker starts. */
+  private requireRunning(): void {
+    if (this.stopping !== null) throw new HoldfastError('CLOSED', 'the worker was stopped before it had started')
   }
 
   get concurrency(): number {
@@ -189,33 +154,45 @@ export class Runtime {
     return this.dispatcher.startedCount
   }
 
-  /** Resolves when nothing that could run now is left in the lanes. */
-  whenIdle(): Promise<void> {
-    return this.dispatcher.until((dispatcher) => dispatcher.isIdle)
+  /** Resolves when nothing that could run now is left in the lanes, or the worker stops; true in the first case. */
+  async whenIdle(): Promise<boolean> {
+    await this.dispatcher.until((dispatcher) => dispatcher.isIdle || this.stopping !== null)
+    return this.stopping === null
   }
 
   cancel(id: JobId): boolean {
     return this.dispatcher.cancel(id)
   }
 
-  /** Changes the number of slots; resolves when no more than that many handlers run. */
+  /** Changes the number of slots; resolves when no more than that many handlers run, or than a later change allows. */
   async resize(slots: number): Promise<void> {
     this.dispatcher.resize(slots)
-    await this.dispatcher.until((dispatcher) => dispatcher.active <= slots)
+    await this.dispatcher.until(({ active, concurrency }) => active <= Math.max(slots, concurrency))
   }
 
-  /** Claims nothing more, lets handlers end until the deadline, aborts the rest and gives it back, then closes. */
+  /**
+   * Claims nothing more, lets handlers end until the deadline, aborts the rest and gives it back, then closes. A worker that
+   * stops already is hurried by an earlier deadline.
+   */
   stop(deadlineMs: number = DEFAULTS.stopDeadlineMs): Promise<void> {
-    this.stopping ??= this.shutDown(deadlineMs)
+    const { timers } = this.engine
+    const isOver = new Promise<void>((resolve) => {
+      this.loosePatience = this.stopping === null ? resolve : this.loosePatience
+    })
+    if (this.stopping === null || this.patience.length > 0) {
+      this.patience.push(timers.set(() => this.loosePatience(), deadlineMs))
+    }
+    this.stopping ??= this.shutDown(isOver)
     return this.stopping
   }
 
-  private async shutDown(deadlineMs: number): Promise<void> {
+  private async shutDown(patienceIsOver: Promise<void>): Promise<void> {
     const { timers } = this.engine
     const { dispatcher } = this
     dispatcher.drain()
     const isQuiet = dispatcher.until((each) => each.isQuiet)
-    await this.atMost(isQuiet, deadlineMs)
+    await Promise.race([isQuiet, patienceIsOver])
+    for (const timer of this.patience.splice(0)) timers.clear(timer)
     if (!dispatcher.isQuiet) {
       dispatcher.abortAll()
       await this.atMost(isQuiet, this.settings.killGraceMs + DEFAULTS.callDeadlineMs)
@@ -252,7 +229,7 @@ export class Runtime {
   /** Nearly every attempt succeeds and nobody listens: then nothing is made for it. */
   private isHeard(kind: Settlement['kind'], state: JobState): boolean {
     if (kind !== 'complete' || state !== 'completed') return true
-    return this.events.listenerCount('completed') > 0 || this.engine.logger.isLevelEnabled('debug')
+    return this.events.has('completed') || this.engine.logger.isLevelEnabled('debug')
   }
 
   private describe(actor: JobActor, settlement: Settlement, state: JobState): JobEventFields {
@@ -327,7 +304,7 @@ export class Runtime {
 
   private failed(error: HoldfastError): void {
     this.engine.logger.warn({ code: error.code, err: error.message }, 'the store did not answer a turn')
-    if (this.events.listenerCount('error') > 0) this.events.emit('error', error)
+    this.events.emit('error', error)
   }
 
   private escalated(cause: unknown): void {

@@ -3,6 +3,7 @@
  * No payload, result, URL or token is ever logged; text is bounded and stays on one line because pino encodes it.
  */
 import { type Logger, pino } from 'pino'
+import { invalidArgument } from './errors.ts'
 import type { Failure, JobState } from './job.ts'
 
 export type { Logger } from 'pino'
@@ -10,6 +11,47 @@ export type { Logger } from 'pino'
 /** Logs to standard error, at `HOLDFAST_LOG` (default `warn`), so that standard output stays the program's own. */
 export function createLogger(level: string = process.env.HOLDFAST_LOG ?? 'warn'): Logger {
   return pino({ name: 'holdfast', level }, pino.destination({ dest: 2, sync: true }))
+}
+
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
+
+/**
+ * A caller's logger, made harmless: a log line that cannot be written must not stop the work it tells of.
+ * Throws INVALID_ARGUMENT when it is not made like one of pino's.
+ */
+export function guardLogger(logger: Logger): Logger {
+  for (const name of [...LEVELS, 'child', 'isLevelEnabled'] as const) {
+    if (typeof logger?.[name] !== 'function')
+      throw invalidArgument('logger', `expected a pino logger; ${name} is no function`)
+  }
+  return guard(logger)
+}
+
+function guard(logger: Logger): Logger {
+  const safely =
+    <A extends unknown[], R>(call: (...args: A) => R, fallback: (...args: A) => R) =>
+    (...args: A): R => {
+      try {
+        return call(...args)
+      } catch {
+        return fallback(...args)
+      }
+    }
+  const levels = LEVELS.map((level) => {
+    const write = (...args: [object, string?]): void => logger[level](...args)
+    return [level, safely(write, () => undefined)] as const
+  })
+  return {
+    ...Object.fromEntries(levels),
+    isLevelEnabled: safely(
+      (level: string) => logger.isLevelEnabled(level),
+      () => true,
+    ),
+    child: safely(
+      (bindings: object) => guard(logger.child(bindings)),
+      () => guard(logger),
+    ),
+  } as unknown as Logger
 }
 
 /** The fields of a job's log line and of worker events. */

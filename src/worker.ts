@@ -2,10 +2,12 @@
 import { hostname } from 'node:os'
 import { DEFAULTS, type Duration, LIMITS, parseDuration, parseInteger, parseName, refuseUnknown } from './config.ts'
 import { type AppContext, type Handler, parseRetryPolicy, type RetryOption } from './contract.ts'
+import type { WorkerSettings } from './engine.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
 import type { Random } from './random.ts'
 import { nonce } from './random.ts'
-import type { Runtime, WorkerEvents, WorkerSettings } from './runtime.ts'
+import type { Runtime } from './runtime.ts'
+import type { WorkerEvents } from './worker-events.ts'
 
 /** Options of a worker. */
 export interface WorkerOptions<Context = AppContext> {

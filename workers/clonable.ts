@@ -26,11 +26,29 @@ function tryClone(value: object): string | null {
   return isLost ? `: an instance of ${className(value)} would lose its class on the way out of the thread` : null
 }
 
-function inspectObject(value: object, depth: number): string | null {
+/** From so many objects on, those seen are remembered: a value may refer to the same parts many times over. */
+const FORGOTTEN_MAX = 10_000
+
+class Seen {
+  private count = 0
+  private readonly objects = new Set<object>()
+
+  /** False: its parts have been looked at. */
+  isNew(value: object): boolean {
+    this.count += 1
+    if (this.count <= FORGOTTEN_MAX) return true
+    if (this.objects.has(value)) return false
+    this.objects.add(value)
+    return true
+  }
+}
+
+function inspectObject(value: object, depth: number, seen: Seen): string | null {
+  if (!seen.isNew(value)) return null
   if (types.isProxy(value) || depth >= DEPTH_MAX) return tryClone(value)
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index += 1) {
-      const problem = inspect(value[index], depth + 1)
+      const problem = inspect(value[index], depth + 1, seen)
       if (problem !== null) return `[${index}]${problem}`
     }
     return null
@@ -38,21 +56,21 @@ function inspectObject(value: object, depth: number): string | null {
   if (types.isDate(value) || types.isUint8Array(value)) return null
   if (!isPlain(value)) return tryClone(value)
   for (const key of Object.keys(value)) {
-    const problem = inspect(Reflect.get(value, key), depth + 1)
+    const problem = inspect(Reflect.get(value, key), depth + 1, seen)
     if (problem !== null) return `.${key}${problem}`
   }
   return null
 }
 
-function inspect(value: unknown, depth: number): string | null {
-  if (typeof value === 'object') return value === null ? null : inspectObject(value, depth)
+function inspect(value: unknown, depth: number, seen: Seen): string | null {
+  if (typeof value === 'object') return value === null ? null : inspectObject(value, depth, seen)
   return typeof value === 'function' || typeof value === 'symbol' ? `: a ${typeof value} cannot leave the thread` : null
 }
 
 /** Null when `value` may be sent; else the place and what is wrong, with `root` as the name of the whole. */
 export function cloneProblem(value: unknown, root: string): string | null {
   try {
-    const problem = inspect(value, 0)
+    const problem = inspect(value, 0, new Seen())
     return problem === null ? null : `${root}${problem}`
   } catch (error) {
     return `${root}: cannot leave the thread: ${error instanceof Error ? error.message : String(error)}`

@@ -4,7 +4,7 @@
  */
 import type { ClaimedJob, Settlement } from '../backends/protocol/index.ts'
 import { type Budget, decideFailure } from '../backends/rules.ts'
-import type { Clock, Timers } from '../clock.ts'
+import { type Clock, type Timers, withDeadline } from '../clock.ts'
 import {
   DEFAULT_RETRY,
   type EnqueueOptions,
@@ -13,6 +13,8 @@ import {
   parseRetryPolicy,
   type RetryOption,
 } from '../contract.ts'
+import { HoldfastError } from '../errors.ts'
+import { toFailure } from '../failure.ts'
 import { type Failure, failureClass, type JobId, type RetryPolicy } from '../job.ts'
 import type { Random } from '../random.ts'
 import type { Logger } from '../telemetry.ts'
@@ -61,6 +63,9 @@ export function expectedAttempts(env: AttemptEnvironment, job: ClaimedJob): numb
   return inherited === null || typeof inherited === 'function' ? job.maxAttempts : inherited.attempts
 }
 
+/** A policy function that takes longer has failed: while it is asked, the attempt keeps its slot and its lease. */
+const POLICY_DEADLINE_MS = 5_000
+
 interface ResolvedPolicy {
   readonly policy: RetryPolicy
   readonly policyError?: string
@@ -76,22 +81,30 @@ export async function resolvePolicy(
   const inherited = inheritedRetry(env, job)
   if (inherited === null) return { policy: DEFAULT_RETRY }
   if (typeof inherited !== 'function') return { policy: inherited }
-  const { type, lane, attempt, metadata } = job
   try {
-    const chosen = await inherited(failure, {
-      jobId: job.id,
-      type,
-      lane,
-      attempt,
-      metadata,
-      context: env.context as object,
-    })
+    const chosen = await withDeadline(
+      askPolicy(inherited, env, { job, failure }),
+      POLICY_DEADLINE_MS,
+      env.timers,
+      () => {
+        return new HoldfastError('INVALID_ARGUMENT', `the retry policy gave no answer within ${POLICY_DEADLINE_MS} ms`)
+      },
+    )
     return { policy: parseRetryPolicy(chosen, 'retry') }
   } catch (error) {
     const fallback =
       typeof env.defaultRetry === 'function' || env.defaultRetry === null ? DEFAULT_RETRY : env.defaultRetry
-    return { policy: fallback, policyError: error instanceof Error ? error.message : String(error) }
+    return { policy: fallback, policyError: toFailure(error).message }
   }
+}
+
+async function askPolicy(
+  policy: Extract<RetryOption, (...args: never) => unknown>,
+  env: AttemptEnvironment,
+  { job, failure }: { readonly job: ClaimedJob; readonly failure: Failure },
+): Promise<unknown> {
+  const { id: jobId, type, lane, attempt, metadata } = job
+  return await policy(failure, { jobId, type, lane, attempt, metadata, context: env.context as object })
 }
 
 /** The settlement of a failed attempt, as the rules decide it. */

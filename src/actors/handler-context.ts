@@ -76,23 +76,30 @@ export class HandlerContext implements JobContext<unknown> {
     return this.#log
   }
 
-  async progress(value: unknown): Promise<void> {
-    this.#requireLease()
-    await this.#owner.env.progress(this.#owner.job, value)
+  progress(value: unknown): Promise<void> {
+    return this.#withLease(({ env, job }) => env.progress(job, value))
   }
 
-  async enqueue(
+  enqueue(
     job: JobContract<never, never, never> | JobContract | string,
     input: unknown,
     options: EnqueueOptions = {},
   ): Promise<{ readonly id: JobId; readonly deduplicated: boolean }> {
-    this.#requireLease()
-    return await this.#owner.env.enqueue(job as JobContract | string, input, options)
+    return this.#withLease(({ env }) => env.enqueue(job as JobContract | string, input, options))
   }
 
-  #requireLease(): void {
-    if (this.#owner.isOver) throw leaseLost(this.#owner.job, 'this attempt is over')
+  /** A handler may leave the promise alone, as in a thread: its rejection must not end the process. */
+  #withLease<T>(call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
+    const owner = this.#owner
+    const promise = owner.isOver ? Promise.reject(leaseLost(owner.job, 'this attempt is over')) : settledBy(owner, call)
+    promise.catch(() => undefined)
+    return promise
   }
+}
+
+/** What throws at once rejects as well. */
+async function settledBy<T>(owner: AttemptOwner, call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
+  return await call(owner)
 }
 
 export function leaseEpochOf(job: ClaimedJob): number {

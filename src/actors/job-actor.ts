@@ -6,14 +6,13 @@
 import { decodeValue, encodeValue } from '../backends/codec.ts'
 import type { ClaimedJob, Settlement } from '../backends/protocol/index.ts'
 import type { TimerHandle } from '../clock.ts'
-import { parseDuration } from '../config.ts'
 import type { Handler, InlineHandler, ThreadHandler } from '../contract.ts'
 import { HoldfastError } from '../errors.ts'
-import { toFailure } from '../failure.ts'
 import type { Failure, Payload } from '../job.ts'
 import type { Member } from '../roster.ts'
 import { deadlineExceeded, timedOut } from './abort-reason.ts'
 import { type AttemptEnvironment, expectedAttempts, settleFailure } from './attempt.ts'
+import { check, failureOf, type Schema } from './foreign-value.ts'
 import { type AttemptOwner, HandlerContext, leaseEpochOf } from './handler-context.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
 import type { ThreadRun } from './thread-run.ts'
@@ -24,16 +23,6 @@ const THREAD_START_MS = 30_000
 
 /** Called once, with what the store is to be told; null when the lease is lost and nothing may be. */
 export type OverListener = (actor: JobActor, settlement: Settlement | null) => void
-
-const readDelay = (value: unknown): number | undefined => {
-  try {
-    return parseDuration(value, 'delay')
-  } catch {
-    return undefined
-  }
-}
-
-const failureOf = (thrown: unknown): Failure => toFailure(thrown, readDelay)
 
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
@@ -105,8 +94,9 @@ export class JobActor implements AttemptOwner, Member {
       this.fail({ ...failureOf(error), code: 'BAD_PAYLOAD' })
       return
     }
-    if (handler.contract.input === null) this.run(handler, input)
-    else this.validate(handler, input)
+    const { input: schema } = handler.contract
+    if (schema === null) this.run(handler, input)
+    else this.validate(schema, handler, input)
   }
 
   signal(): AbortSignal {
@@ -158,15 +148,15 @@ export class JobActor implements AttemptOwner, Member {
     } else this.timer = this.env.timers.set(() => this.abort(reason), waitMs)
   }
 
-  private validate(handler: Handler<unknown>, input: unknown): void {
-    Promise.resolve(handler.contract.input?.['~standard'].validate(input)).then(
-      (result) => {
+  private validate(schema: Schema, handler: Handler<unknown>, input: unknown): void {
+    check(schema, input).then(
+      (checked) => {
         if (this.isOver) return
-        if (result === undefined || result.issues === undefined) this.run(handler, result?.value)
+        if ('value' in checked) this.run(handler, checked.value)
         else
           this.fail({
             code: 'BAD_PAYLOAD',
-            message: `the input does not satisfy the schema of '${this.job.type}': ${result.issues[0]?.message ?? ''}`,
+            message: `the input does not satisfy the schema of '${this.job.type}': ${checked.problem}`,
           })
       },
       (error: unknown) => this.fail({ ...failureOf(error), code: 'BAD_PAYLOAD' }),
@@ -240,13 +230,13 @@ export class JobActor implements AttemptOwner, Member {
       this.complete(output)
       return
     }
-    Promise.resolve(schema['~standard'].validate(output)).then(
-      (result) => {
-        if (result.issues === undefined) this.complete(result.value)
+    check(schema, output).then(
+      (checked) => {
+        if ('value' in checked) this.complete(checked.value)
         else
           this.fail({
             code: 'BAD_OUTPUT',
-            message: `the output does not satisfy the schema of '${this.job.type}': ${result.issues[0]?.message ?? ''}`,
+            message: `the output does not satisfy the schema of '${this.job.type}': ${checked.problem}`,
           })
       },
       (error: unknown) => this.fail({ ...failureOf(error), code: 'BAD_OUTPUT' }),

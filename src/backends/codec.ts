@@ -7,6 +7,7 @@
 import { decode, Encoder, ExtensionCodec } from '@msgpack/msgpack'
 import { LIMITS } from '../config.ts'
 import { HoldfastError } from '../errors.ts'
+import { toFailure } from '../failure.ts'
 import type { Payload } from '../job.ts'
 
 export const VALUE_DEPTH_MAX = 64
@@ -186,15 +187,26 @@ function sizeOf(payload: Payload): number {
   return typeof payload === 'string' ? Buffer.byteLength(payload) : payload.byteLength
 }
 
+function encode(value: unknown, root: string, limitBytes: number): Payload {
+  try {
+    const inspection = new Inspection(root, limitBytes)
+    inspection.look(value, root, 0)
+    return inspection.isJson ? JSON.stringify(value) : encoder.encode(wrap(value)).slice()
+  } catch (cause) {
+    if (cause instanceof HoldfastError) throw cause
+    // A getter, a `toJSON` or a proxy threw.
+    const problem = `cannot be read: ${toFailure(cause).message}`
+    throw new HoldfastError('INVALID_PAYLOAD', `${root}: ${problem}`, { details: { path: root }, cause })
+  }
+}
+
 /**
  * Encodes `value`, named `root` in errors. Throws INVALID_PAYLOAD with `details.path`, or PAYLOAD_TOO_LARGE with
  * `details.bytes` and `details.limit`.
  */
 export function encodeValue(value: unknown, root: string, limitBytes: number = LIMITS.payloadBytes): Payload {
   if (value === undefined) return ''
-  const inspection = new Inspection(root, limitBytes)
-  inspection.look(value, root, 0)
-  const payload = inspection.isJson ? JSON.stringify(value) : encoder.encode(wrap(value)).slice()
+  const payload = encode(value, root, limitBytes)
   const isSurelySmall = typeof payload === 'string' && payload.length * 3 <= limitBytes
   const bytes = isSurelySmall ? 0 : sizeOf(payload)
   if (bytes > limitBytes) {

@@ -13,6 +13,8 @@ import { type Clock, systemTimers } from '#dist/src/clock.js'
 import type { AppContext } from '#dist/src/contract.js'
 import { systemRandom } from '#dist/src/random.js'
 import type { Worker, WorkerOptions } from '#dist/src/worker.js'
+import { hostileCodeSuite } from '../hostile/code.suite.ts'
+import { shutdownSuite } from '../hostile/shutdown.suite.ts'
 import { Child } from '../support/child.ts'
 import { withoutHints } from '../support/faulty-backend.ts'
 import { silent } from '../support/silent.ts'
@@ -50,6 +52,8 @@ const SUITES = [
   cancelSuite,
   idempotencySuite,
   workerSuite,
+  shutdownSuite,
+  hostileCodeSuite,
   storeSuite,
   explainSuite,
 ] as const

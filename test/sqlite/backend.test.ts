@@ -1,4 +1,5 @@
 /** The backend on the main thread: hints, time, the end of the thread, closing, and what it says of itself. */
+import { renameSync, rmSync } from 'node:fs'
 import type { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
 import { SqliteBackend, type SqliteBackendOptions } from '#dist/src/backends/sqlite/backend.js'
@@ -169,3 +170,22 @@ test('a value that cannot cross to the thread is refused, and the backend goes o
   expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', details: { outcome: 'refused' } })
   expect((await backend.call('job.get', { ids: ['mail/1'] })).jobs).toEqual([null])
 })
+
+for (const [what, take] of [
+  ['deleted', (path: string) => rmSync(path)],
+  ['moved away', (path: string) => renameSync(path, `${path}.old`)],
+] as const) {
+  test(`what is accepted after the file was ${what} is where others find it`, async () => {
+    const path = freshPath()
+    const backend = await open({ path })
+    await backend.call('job.enqueue', { jobs: [job('1')] })
+    for (const suffix of ['-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true })
+    take(path)
+    const refused = await failureOf(backend.call('job.enqueue', { jobs: [job('2')] }))
+    expect(refused).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true, details: { outcome: 'notDone' } })
+    await backend.call('job.enqueue', { jobs: [job('2')] })
+    const other = await open({ path })
+    const { jobs } = await other.call('job.get', { ids: ['mail/1', 'mail/2'] })
+    expect(jobs.map((found) => found?.id ?? null)).toEqual([null, 'mail/2'])
+  })
+}

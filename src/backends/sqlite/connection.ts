@@ -60,6 +60,9 @@ export class Connection {
   readonly database: Database.Database
   readonly sql: Statements
   readonly versions: { readonly sqlite: string; readonly schema: number }
+  /** Which file this is; null: none. The path may come to name another one. */
+  private readonly identity: string | null
+  private isSpoilt = false
   private readonly surroundings: Surroundings
   private readonly busyDeadlineMs: number
   private readonly begin: { readonly read: Database.Statement; readonly write: Database.Statement }
@@ -86,6 +89,7 @@ export class Connection {
       this.begin = { read: this.database.prepare('BEGIN'), write: this.database.prepare('BEGIN IMMEDIATE') }
       this.end = { commit: this.database.prepare('COMMIT'), rollback: this.database.prepare('ROLLBACK') }
       this.versions = { sqlite, schema: this.migrate() }
+      this.identity = this.isMemory ? null : identityOf(this.path)
     } catch (error) {
       this.database.close()
       throw storeError(error, this.path, 'open')
@@ -123,17 +127,33 @@ export class Connection {
 
   /** Runs `run` under the write lock, all or nothing. Throws a HoldfastError that says whether anything may be done. */
   write<T>(run: () => T): T {
+    this.requireSameFile()
     this.attempt('begin', () => this.begin.write.run())
     return this.finish(run)
   }
 
   /** Runs `run` on one unchanging view of the file. */
   read<T>(run: () => T): T {
+    this.requireSameFile()
     // The first look at the file may find it locked for a moment; reading again does no harm.
     return this.attempt('begin', () => {
       this.begin.read.run()
       return this.finish(run)
     })
+  }
+
+  /** False: whatever is asked of this connection can only fail or be lost; the file has to be opened anew. */
+  get isUsable(): boolean {
+    return !this.isSpoilt && !this.database.inTransaction
+  }
+
+  /** What is written to a file that was deleted or replaced under an open connection is seen by nobody, ever. */
+  private requireSameFile(): void {
+    // Not known yet while the file is opened.
+    if (this.identity === undefined || this.identity === null || identityOf(this.path) === this.identity) return
+    this.isSpoilt = true
+    const problem = `the file of the SQLite store ${this.path} was deleted, moved or replaced while it was open`
+    throw new HoldfastError('STORE_UNAVAILABLE', problem, { details: { path: this.path, outcome: 'notDone' } })
   }
 
   private finish<T>(run: () => T): T {
@@ -189,21 +209,16 @@ export class Connection {
       this.database.pragma('optimize')
       this.database.pragma(`incremental_vacuum(${VACUUM_PAGES_MAX})`)
       // A reader that stayed for long lets the log grow; after it has gone, an idle store would never cut it back.
-      if (this.logBytes() > LOG_BYTES_MAX) this.database.pragma('wal_checkpoint(TRUNCATE)')
+      if (logBytes(this) > LOG_BYTES_MAX) this.database.pragma('wal_checkpoint(TRUNCATE)')
     } catch {
       // A lock or a full disk: the calls that follow meet it too and say so.
     }
   }
 
-  /** The size of the log beside the file. */
-  logBytes(): number {
-    return this.isMemory ? 0 : (statSync(`${this.path}-wal`, { throwIfNoEntry: false })?.size ?? 0)
-  }
-
   /** Writes the log back into the file, as far as others let it, and ends. */
   close(): void {
     try {
-      if (!this.isReadonly && this.database.open) this.database.pragma('wal_checkpoint(TRUNCATE)')
+      if (!this.isReadonly && !this.isSpoilt && this.database.open) this.database.pragma('wal_checkpoint(TRUNCATE)')
     } catch {
       // The log stays beside the file; the next who opens it carries on from there.
     } finally {
@@ -212,5 +227,15 @@ export class Connection {
   }
 }
 
+function identityOf(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats === undefined ? 'none' : `${stats.dev}:${stats.ino}`
+}
+
 /** Free pages given back to the file system at a time: 4 MiB. */
 const VACUUM_PAGES_MAX = 1_024
+
+/** The size of the log beside the file. */
+export function logBytes({ isMemory, path }: Connection): number {
+  return isMemory ? 0 : (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0)
+}

@@ -1,7 +1,7 @@
 /**
  * The inside of the store's thread without the thread: opens the store, runs batches of messages, watches for commits of
- * other connections. After a commit whose outcome is not known the connection is thrown away and opened afresh, since its
- * view of the file can no longer be trusted.
+ * other connections. After a commit whose outcome is not known, or once the path names another file, the connection is
+ * thrown away and opened afresh, since its view of the file can no longer be trusted.
  */
 
 import type { Surroundings } from './connection.ts'
@@ -45,7 +45,8 @@ export class StoreHost {
       else this.post({ kind: 'error', id, error: toWire(answer.error) })
     })
     const isDoubtful = answers.some((answer) => 'error' in answer && answer.error.details.outcome === 'unknown')
-    if (isDoubtful && !store.connection.isMemory) this.discard(store)
+    const isOver = isDoubtful || !store.connection.isUsable
+    if (isOver && !store.connection.isMemory) this.discard(store)
     else if (calls.some(({ type }) => type === 'store.maintain')) store.connection.housekeep()
   }
 

@@ -5,7 +5,7 @@
 import { HoldfastError } from '../../errors.ts'
 import type { MessageType, Reply, Request, SyncBackendHandlers } from '../protocol/index.ts'
 import { turn } from './claim.ts'
-import { Connection, type ConnectionOptions, type Surroundings } from './connection.ts'
+import { Connection, type ConnectionOptions, logBytes, type Surroundings } from './connection.ts'
 import { cancel, maintain, policy, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
 import { storeError } from './errors.ts'
@@ -99,7 +99,7 @@ export class SqliteStore {
         sqliteVersion: versions.sqlite,
         schemaVersion: versions.schema,
         bytes: pragma('page_count') * pageBytes,
-        logBytes: connection.logBytes(),
+        logBytes: logBytes(connection),
         freeBytes: pragma('freelist_count') * pageBytes,
       },
     }

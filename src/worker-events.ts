@@ -1,0 +1,61 @@
+/**
+ * The events of a worker. A listener is the caller's code and runs in the middle of ours: what it throws, or rejects with,
+ * is told to `onThrow` and goes no further, and the listeners after it are called all the same.
+ */
+import { EventEmitter } from 'node:events'
+import type { HoldfastError } from './errors.ts'
+import type { JobEventFields } from './telemetry.ts'
+
+/** What an event of a worker tells. `error` carries a HoldfastError instead. */
+export interface WorkerEvents {
+  completed: [JobEventFields]
+  /** Every attempt that failed; `retrying` or `dead` follows. */
+  failed: [JobEventFields]
+  retrying: [JobEventFields]
+  dead: [JobEventFields]
+  cancelled: [JobEventFields]
+  /** The lease was lost: the outcome of the handler, if any, was not stored. */
+  lost: [{ readonly jobId: string; readonly type: string; readonly attempt: number; readonly workerId: string }]
+  /** The main loop stood still for about this long; noticed at the next renewal of the leases. */
+  blocked: [{ readonly blockedMs: number; readonly workerId: string }]
+  error: [HoldfastError]
+}
+
+type Listener = (...args: never[]) => void
+
+export class WorkerListeners {
+  private readonly emitter = new EventEmitter()
+  private readonly onThrow: (event: string, error: unknown) => void
+
+  constructor(onThrow: (event: string, error: unknown) => void) {
+    this.onThrow = onThrow
+  }
+
+  has(event: keyof WorkerEvents): boolean {
+    return this.emitter.listenerCount(event) > 0
+  }
+
+  on(event: keyof WorkerEvents, listener: Listener): void {
+    this.emitter.on(event, listener as () => void)
+  }
+
+  once(event: keyof WorkerEvents, listener: Listener): void {
+    this.emitter.once(event, listener as () => void)
+  }
+
+  off(event: keyof WorkerEvents, listener: Listener): void {
+    this.emitter.off(event, listener as () => void)
+  }
+
+  /** Never throws. */
+  emit<E extends keyof WorkerEvents>(event: E, ...args: WorkerEvents[E]): void {
+    for (const listener of this.emitter.rawListeners(event)) {
+      try {
+        const answer: unknown = Reflect.apply(listener, this.emitter, args)
+        if (answer instanceof Promise) answer.catch((error: unknown) => this.onThrow(event, error))
+      } catch (error) {
+        this.onThrow(event, error)
+      }
+    }
+  }
+}
