@@ -50,7 +50,7 @@ export interface ConnectOptions {
   readonly callDeadline?: Duration
 }
 
-type Contract<Input, Output> = JobContract<Input, never, Output> | JobContract<Input, unknown, Output>
+type Contract<Input, Output> = JobContract<Input, never, Output, never> | JobContract<Input, unknown, Output, unknown>
 
 /** A client; see each method. All rejections are HoldfastErrors. */
 export interface Holdfast {
@@ -145,7 +145,7 @@ export function connectWith(platform: Platform): Holdfast {
       for (const runtime of runtimes) runtime.cancel(id)
     },
   })
-  const store = new StoreOperations({ backend, clock, retention, workerCount: () => runtimes.size, onEnded })
+  const store = new StoreOperations({ backend, clock, retention, workers: () => [...runtimes], onEnded })
   const engine: Engine = {
     backend,
     clock,

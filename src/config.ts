@@ -141,6 +141,8 @@ export function parseNumber(value: unknown, field: string, min: number, max: num
 
 /** Refuses option names that are not known, so that a misspelt option is an error and not silence. */
 export function refuseUnknown(options: object, known: ReadonlySet<string>, field: string): void {
+  if (typeof options !== 'object' || options === null)
+    throw invalidArgument(field, `expected an object; got ${show(options)}`)
   for (const key of Object.keys(options)) {
     if (!known.has(key)) {
       throw invalidArgument(`${field}.${key}`, `unknown option; known are ${[...known].sort().join(', ')}`)

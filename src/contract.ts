@@ -57,8 +57,11 @@ export interface ContractOptions<
   readonly keepResult?: Duration
 }
 
-/** A declared job type. `Input` is what producers give, `Parsed` what the handler gets after validation. */
-export interface JobContract<Input = unknown, Parsed = Input, Output = unknown> {
+/**
+ * A declared job type. `Input` is what producers give, `Parsed` what the handler gets after validation, `Output` what
+ * `result()` gives, `Returned` what the handler returns before the output schema has looked at it.
+ */
+export interface JobContract<Input = unknown, Parsed = Input, Output = unknown, Returned = Output> {
   readonly type: string
   readonly queue: string
   readonly retry: RetryOption | null
@@ -68,7 +71,12 @@ export interface JobContract<Input = unknown, Parsed = Input, Output = unknown> 
   readonly input: StandardSchemaV1 | null
   readonly output: StandardSchemaV1 | null
   /** Carries the types; never present at run time. */
-  readonly types?: { readonly input: Input; readonly parsed: Parsed; readonly output: Output }
+  readonly types?: {
+    readonly input: Input
+    readonly parsed: Parsed
+    readonly output: Output
+    readonly returned: Returned
+  }
 }
 
 const CONTRACT_OPTIONS = new Set(['input', 'output', 'queue', 'retry', 'timeout', 'maxCrashes', 'keepResult'])
@@ -86,8 +94,13 @@ export function defineJob<
 ): JobContract<
   StandardSchemaV1.InferInput<InputSchema>,
   StandardSchemaV1.InferOutput<InputSchema>,
-  StandardSchemaV1.InferOutput<OutputSchema>
+  StandardSchemaV1.InferOutput<OutputSchema>,
+  StandardSchemaV1.InferInput<OutputSchema>
 >
+export function defineJob<OutputSchema extends StandardSchemaV1>(
+  type: string,
+  options: Omit<ContractOptions<StandardSchemaV1, OutputSchema>, 'input'> & { readonly output: OutputSchema },
+): JobContract<unknown, unknown, StandardSchemaV1.InferOutput<OutputSchema>, StandardSchemaV1.InferInput<OutputSchema>>
 export function defineJob<Input = unknown, Output = unknown>(
   type: string,
   options?: Omit<ContractOptions, 'input'>,
@@ -154,7 +167,7 @@ export interface JobContext<Context = AppContext> {
   progress(value: unknown): Promise<void>
   /** Enqueues another job from inside the handler; it stands whatever becomes of this attempt. */
   enqueue<Input>(
-    job: JobContract<Input, never, never> | JobContract<Input, unknown, unknown> | string,
+    job: JobContract<Input, never, unknown, never> | JobContract<Input, unknown, unknown, unknown> | string,
     input: Input,
     options?: EnqueueOptions,
   ): Promise<{ readonly id: JobId; readonly deduplicated: boolean }>
@@ -203,24 +216,27 @@ export interface ThreadHandler {
 export type Handler<Context = AppContext> = InlineHandler<Context> | ThreadHandler
 
 /** Binds a function to a contract; it runs on the main thread, so it should await rather than compute. */
-export function handle<Input, Parsed, Output, Context = AppContext>(
-  contract: JobContract<Input, Parsed, Output>,
-  handler: (input: Parsed, context: JobContext<Context>) => Output | Promise<Output>,
+export function handle<Input, Parsed, Output, Context = AppContext, Returned = Output>(
+  contract: JobContract<Input, Parsed, Output, Returned>,
+  handler: (input: Parsed, context: JobContext<Context>) => Returned | Promise<Returned>,
 ): InlineHandler<Context> {
   if (typeof handler !== 'function') throw invalidArgument(`handle('${contract.type}')`, 'expected a function')
   return { kind: 'inline', contract: contract as JobContract, run: handler as InlineHandler<Context>['run'] }
 }
+
+const THREAD_OPTIONS = new Set(['maxHeapMb'])
 
 /**
  * Binds a module to a contract; its default export `(input, ctx) => output` runs in a worker thread, so it may compute,
  * crash or loop without harm to others. An optional `export async function setup()` makes `ctx.context` once a thread.
  * `maxHeapMb` limits the thread's JavaScript heap.
  */
-export function inThread<Input, Parsed, Output>(
-  contract: JobContract<Input, Parsed, Output>,
+export function inThread<Input, Parsed, Output, Returned>(
+  contract: JobContract<Input, Parsed, Output, Returned>,
   module: URL,
   options: { readonly maxHeapMb?: number } = {},
 ): ThreadHandler {
+  refuseUnknown(options, THREAD_OPTIONS, `inThread('${contract.type}')`)
   if (!(module instanceof URL) || module.protocol !== 'file:') {
     throw new HoldfastError(
       'HANDLER_MODULE_INVALID',

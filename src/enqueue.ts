@@ -49,7 +49,7 @@ export type EnqueueTarget = Pick<
 
 export function toTarget(job: JobContract | string): EnqueueTarget {
   if (typeof job !== 'string') {
-    if (typeof job?.type === 'string') return job
+    if (typeof job?.type === 'string' && typeof job.queue === 'string' && 'input' in job) return job
     throw invalidArgument('job', 'expected a contract made by defineJob, or the name of a job type')
   }
   return {

@@ -66,7 +66,10 @@ const SUGGESTIONS: Readonly<Record<string, string>> = {
 }
 
 export function explainJob(job: JobRecord, attempts: readonly AttemptRecord[], nowMs: number): Explanation {
-  const processingMs = attempts.reduce((sum, attempt) => sum + ((attempt.finishedAt ?? nowMs) - attempt.startedAt), 0)
+  const processingMs = attempts.reduce(
+    (sum, attempt) => sum + (attempt.durationMs ?? (attempt.finishedAt ?? nowMs) - attempt.startedAt),
+    0,
+  )
   const totalMs = Math.max(0, (job.finishedAt ?? nowMs) - job.createdAt)
   const code = job.dlqCode ?? (job.state === 'retry_wait' || job.state === 'queued' ? job.lastFailure?.code : undefined)
   return {

@@ -36,7 +36,7 @@ import { createHandle, type JobHandle, type ResultContext } from './job-handle.t
 
 /** One entry of `enqueueMany`. */
 export interface EnqueueRequest<Input = unknown> {
-  readonly job: JobContract<Input, never, unknown> | JobContract<Input, unknown, unknown> | string
+  readonly job: JobContract<Input, never, unknown, never> | JobContract<Input, unknown, unknown, unknown> | string
   readonly input: Input
   readonly options?: EnqueueOptions
 }

@@ -42,6 +42,7 @@ export class Runtime {
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
   private readonly pool: PoolActor | null
   private stopping: Promise<void> | null = null
+  private fatalError: HoldfastError | null = null
   /** One for each call of `stop`: the earliest ends the wait for handlers. */
   private readonly patience: TimerHandle[] = []
   private loosePatience: () => void = () => {}
@@ -307,8 +308,14 @@ export class Runtime {
     this.events.emit('error', error)
   }
 
+  /** Why the worker has given up; null while it has not. */
+  get fatal(): HoldfastError | null {
+    return this.fatalError
+  }
+
   private escalated(cause: unknown): void {
-    this.failed(new HoldfastError('INTERNAL', 'an actor failed too often; the worker stops', { cause }))
+    this.fatalError = new HoldfastError('INTERNAL', 'an actor failed too often; the worker has stopped', { cause })
+    this.failed(this.fatalError)
     void this.stop(0)
   }
 }

@@ -43,7 +43,8 @@ export interface StoreOperationsContext {
   readonly backend: BackendActor
   readonly clock: Clock
   readonly retention: Retention
-  readonly workerCount: () => number
+  /** The workers of this client; one that gave up says why. */
+  readonly workers: () => readonly { readonly fatal: HoldfastError | null }[]
   readonly onEnded: (id: JobId) => void
 }
 
@@ -104,16 +105,19 @@ export class StoreOperations {
 
   /** Never rejects: what is wrong is in the answer. */
   async health(): Promise<Health> {
-    const { backend, clock, workerCount } = this.#context
+    const { backend, clock } = this.#context
     const turns = backend.contact('job.turn')
-    const workers = workerCount()
-    const isClaiming = workers === 0 || (turns.lastOkAt !== null && turns.failuresInARow === 0)
+    const all = this.#context.workers()
+    const fatal = all.find((worker) => worker.fatal !== null)?.fatal ?? null
+    const workers = all.filter((worker) => worker.fatal === null).length
+    const isAnswered = turns.lastOkAt !== null && turns.failuresInARow === 0
+    const isClaiming = fatal === null && (workers === 0 || isAnswered)
     const claiming = {
       ok: isClaiming,
       workers,
       lastTurnAt: turns.lastOkAt,
       failuresInARow: turns.failuresInARow,
-      lastError: turns.lastError?.message ?? null,
+      lastError: fatal?.message ?? turns.lastError?.message ?? null,
     }
     const startedAt = clock.monotonic()
     try {

@@ -58,6 +58,7 @@ const OPTIONS = new Set([
 ])
 
 const LEASE_MS_MIN = 100
+const STOP_OPTIONS = new Set(['deadline'])
 
 /** Checks the options of a worker; every error names its field. */
 export function toSettings(options: WorkerOptions<never>, random: Random): WorkerSettings {
@@ -202,6 +203,7 @@ export class Worker {
 
   /** Stops claiming, lets handlers end until `deadline` (default 30 s), aborts the rest, gives it back uncharged, closes. */
   async stop(options: { readonly deadline?: Duration } = {}): Promise<void> {
+    refuseUnknown(options, STOP_OPTIONS, 'options')
     const deadlineMs =
       options.deadline === undefined ? DEFAULTS.stopDeadlineMs : parseDuration(options.deadline, 'deadline')
     await this.#runtime.stop(deadlineMs)

@@ -76,16 +76,14 @@ export class HandlerContext implements JobContext<unknown> {
     return this.#log
   }
 
-  progress(value: unknown): Promise<void> {
-    return this.#withLease(({ env, job }) => env.progress(job, value))
+  // Bound, so that `const { progress } = ctx` works, as it does in a thread.
+  get progress(): (value: unknown) => Promise<void> {
+    return (value) => this.#withLease(({ env, job }) => env.progress(job, value))
   }
 
-  enqueue(
-    job: JobContract<never, never, never> | JobContract | string,
-    input: unknown,
-    options: EnqueueOptions = {},
-  ): Promise<{ readonly id: JobId; readonly deduplicated: boolean }> {
-    return this.#withLease(({ env }) => env.enqueue(job as JobContract | string, input, options))
+  get enqueue(): JobContext<unknown>['enqueue'] {
+    return (contract, input, options: EnqueueOptions = {}) =>
+      this.#withLease(({ env }) => env.enqueue(contract as JobContract | string, input, options))
   }
 
   /** A handler may leave the promise alone, as in a thread: its rejection must not end the process. */

@@ -32,6 +32,14 @@ export type CapabilityName = keyof Capabilities
 
 /** Throws CAPABILITY_MISSING naming every requirement that is not met. */
 export function requireCapabilities(have: Capabilities, want: Partial<Capabilities>): void {
+  for (const name of Object.keys(want)) {
+    if (!Object.hasOwn(have, name)) {
+      const known = Object.keys(have).sort().join(', ')
+      throw new HoldfastError('CAPABILITY_MISSING', `${name}: no such capability; known are ${known}`, {
+        details: { missing: [name] },
+      })
+    }
+  }
   const missing = Object.entries(want).filter(([name, value]) => {
     const actual: unknown = Object.hasOwn(have, name) ? have[name as CapabilityName] : undefined
     return Array.isArray(value) && Array.isArray(actual)

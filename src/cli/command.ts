@@ -35,6 +35,12 @@ export function storeUrl({ flags, env }: CommandContext, fallback?: string): str
   return url
 }
 
+/** A command that only looks or changes must not make a new store out of a mistyped path. */
+export function existingOnly(url: string): string {
+  const isFile = /^sqlite:(?!:memory:)/.test(url)
+  return isFile && !url.includes('?') ? `${url}?mode=rw` : url
+}
+
 export async function openStore(context: CommandContext, url: string, options: ConnectOptions = {}): Promise<Holdfast> {
   const namespace = textFlag(context.flags, 'namespace')
   let store: Holdfast
@@ -50,8 +56,13 @@ export async function openStore(context: CommandContext, url: string, options: C
 }
 
 /** Opens the store, runs `work` on it and closes it again, come what may. */
-export async function withStore<T>(context: CommandContext, work: (store: Holdfast) => Promise<T>): Promise<T> {
-  const store = await openStore(context, storeUrl(context))
+export async function withStore<T>(
+  context: CommandContext,
+  work: (store: Holdfast) => Promise<T>,
+  options: { readonly mayCreate?: boolean } = {},
+): Promise<T> {
+  const url = storeUrl(context)
+  const store = await openStore(context, options.mayCreate === true ? url : existingOnly(url))
   try {
     return await work(store)
   } finally {

@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module'
 import { type Health, type Holdfast, isHoldfastError } from '../../index.ts'
-import { type Command, type CommandContext, OpenError, openStore, storeUrl } from '../command.ts'
+import { type Command, type CommandContext, existingOnly, OpenError, openStore, storeUrl } from '../command.ts'
 import { describeError } from '../failure.ts'
 import type { Style } from '../output.ts'
 import { maskStoreUrl, showBytes, showNumber, showSpan } from '../text.ts'
@@ -87,7 +87,7 @@ function checkClock(): Check {
 async function checkStore(context: CommandContext, url: string): Promise<readonly Check[]> {
   let store: Holdfast
   try {
-    store = await openStore(context, url, { keepCancelled: 0 })
+    store = await openStore(context, existingOnly(url), { keepCancelled: 0 })
   } catch (error) {
     const cause = error instanceof OpenError ? error.cause : error
     if (isHoldfastError(cause) && (cause.code === 'INVALID_URL' || cause.code === 'INVALID_NAME')) throw error

@@ -25,7 +25,7 @@ export const migrateCommand: Command = {
   options: {},
   words: [0, 0],
   async run(context) {
-    const { store } = await withStore(context, (each) => each.health())
+    const { store } = await withStore(context, (each) => each.health(), { mayCreate: true })
     if (!store.ok) throw new Error(store.error ?? 'the store does not answer')
     const { schemaVersion = null } = store.details
     const url = maskStoreUrl(storeUrl(context))

@@ -34,11 +34,8 @@ export const workCommand: Command = {
         lease: durationFlag(flags, 'lease'),
       }),
     }
-    return withStore(context, (store) =>
-      flags['until-empty'] === true
-        ? workUntilEmpty(context, store, options)
-        : workUntilStopped(context, store, options),
-    )
+    const work = flags['until-empty'] === true ? workUntilEmpty : workUntilStopped
+    return withStore(context, (store) => work(context, store, options), { mayCreate: true })
   },
 }
 

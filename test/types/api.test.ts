@@ -1,0 +1,49 @@
+/** The types that users meet: what is inferred, and what must not compile. */
+import { connect, defineJob, handle, type JobContext } from 'holdfast'
+import { expectTypeOf, test } from 'vitest'
+import { z } from 'zod'
+
+const email = defineJob('email', {
+  input: z.object({ to: z.string(), at: z.coerce.date() }),
+  output: z.string().transform(Number),
+})
+const outputOnly = defineJob('output-only', { output: z.object({ ok: z.boolean() }) })
+const plain = defineJob<{ readonly name: string }, number>('plain')
+
+test('a handler gets the parsed input and returns what the output schema takes; result() gives what it makes', async () => {
+  const hf = await connect('memory:')
+  handle(email, (input) => {
+    expectTypeOf(input.at).toEqualTypeOf<Date>()
+    return '42'
+  })
+  const job = await hf.enqueue(email, { to: 'ada@example.org', at: '2030-01-01' })
+  expectTypeOf(job.result).returns.resolves.toEqualTypeOf<number>()
+  const other = await hf.enqueue(outputOnly, null)
+  expectTypeOf(other.result).returns.resolves.toEqualTypeOf<{ ok: boolean }>()
+  await hf.close()
+})
+
+test('what does not fit does not compile', async () => {
+  const hf = await connect('memory:')
+  const never = async (): Promise<void> => {
+    // @ts-expect-error the input is a name
+    await hf.enqueue(plain, { name: 1 })
+    // @ts-expect-error the schema takes a string
+    await hf.enqueue(email, { to: 3, at: 0 })
+    // @ts-expect-error no such option
+    await hf.enqueue(plain, { name: 'x' }, { priorty: 1 })
+    // @ts-expect-error the handler returns a number
+    handle(plain, () => 'text')
+    // @ts-expect-error the output schema takes an object
+    handle(outputOnly, () => 'text')
+  }
+  expectTypeOf(never).toBeFunction()
+  await hf.close()
+})
+
+test('the context of a handler is what its annotation says', () => {
+  const handler = handle(plain, (input, ctx: JobContext<{ readonly mailer: { send(to: string): number } }>) =>
+    ctx.context.mailer.send(input.name),
+  )
+  expectTypeOf(handler.kind).toEqualTypeOf<'inline'>()
+})
