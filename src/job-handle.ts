@@ -6,13 +6,14 @@ import type { BackendActor } from './actors/backend-actor.ts'
 import { decodeValue } from './backends/codec.ts'
 import type { StoredJob } from './backends/protocol/index.ts'
 import type { Clock, Timers } from './clock.ts'
-import { type Duration, parseDuration } from './config.ts'
+import { type Duration, parseDuration, refuseUnknown } from './config.ts'
 import { HoldfastError } from './errors.ts'
 import { isTerminal, type JobId } from './job.ts'
 
 const POLL_FIRST_MS = 20
 const POLL_MAX_MS = 1_000
 const RESULT_TIMEOUT_MS = 60_000
+const RESULT_OPTIONS = new Set(['timeout'])
 
 /** Who waits for which job to end. */
 export class EndListeners {
@@ -65,6 +66,7 @@ class Handle<Output> implements JobHandle<Output> {
   }
 
   async result(options: { readonly timeout?: Duration } = {}): Promise<Output> {
+    refuseUnknown(options, RESULT_OPTIONS, 'options')
     const timeoutMs = options.timeout === undefined ? RESULT_TIMEOUT_MS : parseDuration(options.timeout, 'timeout')
     return (await awaitResult(this.id, timeoutMs, this.#context)) as Output
   }

@@ -50,6 +50,9 @@ const OPTIONS = new Set([
   'killGrace',
 ])
 
+const QUEUE_OPTIONS = new Set(['retry'])
+const STOP_OPTIONS = new Set(['deadline'])
+
 const LEASE_MS_MIN = 100
 
 /** Checks the options of a worker; every error names its field. */
@@ -81,7 +84,7 @@ export function toSettings(options: WorkerOptions<never>, random: Random): Worke
     handlers,
     context: options.context,
     retry: options.retry === undefined ? null : toRetry(options.retry, 'retry'),
-    queueRetry: toQueueRetry(options.queues ?? {}),
+    queueRetry: toQueueRetry(options.queues === undefined ? {} : options.queues),
   }
 }
 
@@ -93,8 +96,11 @@ function toQueueRetry(
   queues: Readonly<Record<string, { readonly retry?: RetryOption }>>,
 ): ReadonlyMap<string, RetryOption> {
   const map = new Map<string, RetryOption>()
-  for (const [lane, { retry }] of Object.entries(queues)) {
+  if (typeof queues !== 'object' || queues === null) throw invalidArgument('queues', 'expected an object')
+  for (const [lane, options] of Object.entries(queues)) {
     parseName(lane, 'queues')
+    refuseUnknown(options, QUEUE_OPTIONS, `queues.${lane}`)
+    const { retry } = options
     if (retry !== undefined) map.set(lane, toRetry(retry, `queues.${lane}.retry`))
   }
   return map
@@ -191,6 +197,7 @@ export class Worker {
 
   /** Stops claiming, lets handlers end until `deadline` (default 30 s), aborts the rest, gives it back uncharged, closes. */
   async stop(options: { readonly deadline?: Duration } = {}): Promise<void> {
+    refuseUnknown(options, STOP_OPTIONS, 'options')
     const deadlineMs =
       options.deadline === undefined ? DEFAULTS.stopDeadlineMs : parseDuration(options.deadline, 'deadline')
     await this.#runtime.stop(deadlineMs)

@@ -44,7 +44,10 @@ const LAYERS: readonly (readonly [string, RegExp])[] = [
   ['lua', /^src\/lua\//],
   ['backends', /^src\/backends\//],
   ['actors', /^src\/actors\//],
-  ['client', /^src\/(client|runtime|worker|enqueue|explain|job-handle|job-operations|store-operations)\.ts$/],
+  [
+    'client',
+    /^src\/(client|runtime|worker|worker-events|enqueue|explain|job-handle|job-operations|store-operations)\.ts$/,
+  ],
   ['index', /^src\/index\.ts$/],
   ['cli', /^src\/cli\//],
 ]
@@ -132,7 +135,9 @@ describe('the engine', () => {
   const engine = source.filter(
     (file) =>
       /^src\/(actors|backends|lua|partitions)\//.test(file) ||
-      /^src\/(client|runtime|worker|enqueue|explain|job-handle|job-operations|store-operations)\.ts$/.test(file),
+      /^src\/(client|runtime|worker|worker-events|enqueue|explain|job-handle|job-operations|store-operations)\.ts$/.test(
+        file,
+      ),
   )
   // The thread side of SQLite waits for locks in real time; it is handed its clock like everything else.
   const forbidden =

@@ -55,7 +55,7 @@ const LOG_BYTES_MAX = 48 * 1024 * 1024
 
 export class Connection {
   readonly path: string
-  readonly isMemory: boolean
+  private readonly isMemory: boolean
   readonly isReadonly: boolean
   readonly database: Database.Database
   readonly sql: Statements
