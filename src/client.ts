@@ -258,7 +258,6 @@ interface ParsedOptions {
 const PAYLOAD_BYTES_LIMIT = 256 * 1024 * 1024
 
 function parseOptions(options: ConnectOptions): ParsedOptions {
-  if (typeof options !== 'object' || options === null) throw invalidArgument('options', 'expected an object')
   refuseUnknown(options, OPTIONS, 'options')
   if (options.inspect !== undefined && typeof options.inspect !== 'function')
     throw invalidArgument('inspect', 'expected a function')

@@ -139,10 +139,9 @@ export function parseNumber(value: unknown, field: string, min: number, max: num
   throw invalidArgument(field, `expected a number from ${min} to ${max}; got ${show(value)}`, { min, max })
 }
 
-/** Refuses option names that are not known, so that a misspelt option is an error and not silence. */
-export function refuseUnknown(options: object, known: ReadonlySet<string>, field: string): void {
-  if (typeof options !== 'object' || options === null)
-    throw invalidArgument(field, `expected an object; got ${show(options)}`)
+/** Refuses what is no object, and option names that are not known: a misspelt option is an error and not silence. */
+export function refuseUnknown(options: unknown, known: ReadonlySet<string>, field: string): void {
+  if (typeof options !== 'object' || options === null) throw invalidArgument(field, 'expected an object')
   for (const key of Object.keys(options)) {
     if (!known.has(key)) {
       throw invalidArgument(`${field}.${key}`, `unknown option; known are ${[...known].sort().join(', ')}`)

@@ -114,7 +114,6 @@ export function toDefinition(
   options: EnqueueOptions,
   context: DefinitionContext,
 ): JobDefinition {
-  if (typeof options !== 'object' || options === null) throw invalidArgument('options', 'expected an object')
   refuseUnknown(options, OPTIONS, 'options')
   if (options.delay !== undefined && options.runAt !== undefined) {
     throw invalidArgument('delay', 'give either delay or runAt, not both')

@@ -76,6 +76,7 @@ export interface JobOperationsContext extends ResultContext {
 }
 
 const LIST_OPTIONS = new Set(['lane', 'state', 'type', 'limit', 'cursor'])
+const CANCEL_OPTIONS = new Set(['force'])
 const REPLAY_OPTIONS = new Set(['queue', 'runAt', 'input'])
 const JOB_ID = /^[A-Za-z0-9_.-]{1,128}\/[0-9A-Z]{26}$/
 
@@ -178,6 +179,7 @@ export class JobOperations {
     id: JobId,
     options: { readonly force?: boolean } = {},
   ): Promise<'cancelled' | 'requested' | 'already_terminal'> {
+    refuseUnknown(options, CANCEL_OPTIONS, 'options')
     await this.#existing(id)
     const { backend, retention, cancelRunning, ended } = this.#context
     const { outcomes } = await backend.ask('job.cancel', {

@@ -57,8 +57,10 @@ const OPTIONS = new Set([
   'prefetch',
 ])
 
-const LEASE_MS_MIN = 100
+const QUEUE_OPTIONS = new Set(['retry'])
 const STOP_OPTIONS = new Set(['deadline'])
+
+const LEASE_MS_MIN = 100
 
 /** Checks the options of a worker; every error names its field. */
 export function toSettings(options: WorkerOptions<never>, random: Random): WorkerSettings {
@@ -93,7 +95,7 @@ export function toSettings(options: WorkerOptions<never>, random: Random): Worke
     handlers,
     context: options.context,
     retry: options.retry === undefined ? null : toRetry(options.retry, 'retry'),
-    queueRetry: toQueueRetry(options.queues ?? {}),
+    queueRetry: toQueueRetry(options.queues === undefined ? {} : options.queues),
   }
 }
 
@@ -105,8 +107,11 @@ function toQueueRetry(
   queues: Readonly<Record<string, { readonly retry?: RetryOption }>>,
 ): ReadonlyMap<string, RetryOption> {
   const map = new Map<string, RetryOption>()
-  for (const [lane, { retry }] of Object.entries(queues)) {
+  if (typeof queues !== 'object' || queues === null) throw invalidArgument('queues', 'expected an object')
+  for (const [lane, options] of Object.entries(queues)) {
     parseName(lane, 'queues')
+    refuseUnknown(options, QUEUE_OPTIONS, `queues.${lane}`)
+    const { retry } = options
     if (retry !== undefined) map.set(lane, toRetry(retry, `queues.${lane}.retry`))
   }
   return map

@@ -2,7 +2,7 @@
  * What a store can do, as frozen data that an application can check at start-up.
  * Every false flag has a call that refuses with UNSUPPORTED; `docs/backends.md` prints the same table (a test compares them).
  */
-import { HoldfastError } from '../errors.ts'
+import { HoldfastError, invalidArgument } from '../errors.ts'
 
 export interface Capabilities {
   /** Accepted jobs survive the end of the process. */
@@ -32,6 +32,7 @@ export type CapabilityName = keyof Capabilities
 
 /** Throws CAPABILITY_MISSING naming every requirement that is not met. */
 export function requireCapabilities(have: Capabilities, want: Partial<Capabilities>): void {
+  if (typeof want !== 'object' || want === null) throw invalidArgument('wanted', 'expected an object')
   for (const name of Object.keys(want)) {
     if (!Object.hasOwn(have, name)) {
       const known = Object.keys(have).sort().join(', ')

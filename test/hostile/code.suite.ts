@@ -137,6 +137,28 @@ export function hostileCodeSuite({ harness }: SuiteContext): void {
       expect(await codeOf((await harness().connect()).enqueue(task, trap))).toBe('INVALID_PAYLOAD')
     })
 
+    it('options that are no object, or have a name that no release knows, are refused', async () => {
+      const hf = await harness().connect()
+      const worker = await harness().worker(hf, { handlers: [handle(task, (n) => n)] })
+      const job = await hf.enqueue(task, 1)
+      const handlers = [handle(task, () => 1)]
+      for (const options of [null, 5, { misspelt: 1 }] as never[]) {
+        const calls: readonly (() => unknown)[] = [
+          () => hf.enqueue(task, 1, options),
+          () => hf.list(options),
+          () => hf.cancel(job.id, options),
+          () => hf.replay(job.id, options),
+          () => job.result(options),
+          () => hf.worker(options),
+          () => hf.worker({ handlers, queues: options }),
+          () => hf.worker({ handlers, queues: { mail: options } }),
+          () => worker.stop(options),
+        ]
+        expect(await Promise.all(calls.map(codeOf))).toEqual(calls.map(() => 'INVALID_ARGUMENT'))
+      }
+      expect(await codeOf(() => hf.require(null as never))).toBe('INVALID_ARGUMENT')
+    })
+
     it('a thrown object that refers to its parts many times over is described in bounded time', async () => {
       const handler = handle(task, () => {
         throw manyfold()

@@ -202,6 +202,19 @@ test('a restart keeps jobs, leases, keys, attempts and pauses, and the file is s
   after.close()
 })
 
+test('a damaged record does not hide the others of a list', () => {
+  const store = openStore()
+  store.call('job.enqueue', { jobs: ['1', '2', '3'].map((id) => job(id, { metadata: { id } })) })
+  store.connection.database.exec("UPDATE holdfast_job SET metadata = '{', retry = '5' WHERE id = 'mail/2'")
+  const query = { lane: 'mail', states: null, type: null, limit: 10, cursor: null }
+  const { jobs } = store.call('job.list', query)
+  expect(jobs.map(({ id, metadata, lastFailure }) => [id, metadata, lastFailure?.code])).toEqual([
+    ['mail/3', { id: '3' }, undefined],
+    ['mail/2', null, 'STORE_CORRUPT'],
+    ['mail/1', { id: '1' }, undefined],
+  ])
+})
+
 test('a damaged column is STORE_CORRUPT where it is read, and a claim puts the job aside and goes on', () => {
   const store = openStore()
   store.call('job.enqueue', { jobs: [job('1'), job('2'), job('3')] })

@@ -4,7 +4,7 @@
  * thrown away and opened afresh, since its view of the file can no longer be trusted.
  */
 
-import type { Surroundings } from './connection.ts'
+import { MEMORY_PATH, type Surroundings } from './connection.ts'
 import { storeError, toWire } from './errors.ts'
 import { type Call, runGroup } from './group-commit.ts'
 import { SqliteStore, type SqliteStoreOptions } from './store.ts'
@@ -46,7 +46,7 @@ export class StoreHost {
     })
     const isDoubtful = answers.some((answer) => 'error' in answer && answer.error.details.outcome === 'unknown')
     const isOver = isDoubtful || !store.connection.isUsable
-    if (isOver && !store.connection.isMemory) this.discard(store)
+    if (isOver && this.options.path !== MEMORY_PATH) this.discard(store)
     else if (calls.some(({ type }) => type === 'store.maintain')) store.connection.housekeep()
   }
 

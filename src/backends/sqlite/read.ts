@@ -3,7 +3,7 @@
 import type { AttemptRecord } from '../../job.ts'
 import { isTerminal, JOB_STATES, type JobId, type JobState, TERMINAL_STATES } from '../../job.ts'
 import type { LaneStats, ListQuery, Reply, Request, StoredJob } from '../protocol/index.ts'
-import { type AttemptRow, type JobRow, readAttempt, readJob, readState } from './row.ts'
+import { type AttemptRow, type JobRow, readAttempt, readJob, readState, writeObject } from './row.ts'
 import type { Session } from './statement.ts'
 
 export function get({ sql, ns }: Session, { ids }: Request<'job.get'>): Reply<'job.get'> {
@@ -24,8 +24,21 @@ export function list(session: Session, query: Request<'job.list'>): Reply<'job.l
   const page = rows.slice(0, query.limit)
   const last = page.at(-1)
   return {
-    jobs: page.map(readJob),
+    jobs: page.map(readListed),
     cursor: last === undefined || rows.length <= query.limit ? null : String(last.seq),
+  }
+}
+
+/** One damaged record must not hide all others: it is listed by what can be read of it, with the damage as its failure. */
+function readListed(row: JobRow): StoredJob {
+  try {
+    return readJob(row)
+  } catch (error) {
+    const failure = writeObject({
+      code: 'STORE_CORRUPT',
+      message: error instanceof Error ? error.message : String(error),
+    })
+    return readJob({ ...row, payload: '', metadata: null, retry: null, progress: null, last_failure: failure })
   }
 }
 
