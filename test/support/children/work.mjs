@@ -15,3 +15,4 @@ const handler = handle(defineJob('task'), async (_input, ctx) => {
 const worker = await hf.worker({ handlers: [handler], lease: Number(lease), poll: 20, reap: 40, killGrace: '1h' })
 worker.on('lost', ({ jobId }) => say('lost', jobId))
 worker.on('completed', ({ jobId }) => say('completed', jobId))
+say('ready')
