@@ -313,8 +313,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       this.options.onLost(actor)
       this.changed()
     } else this.queue.add({ actor, settlement })
-    // Threads end one by one, each in a tick of its own, and stand idle until they get the next job.
-    if (actor.isInThread && !this.isTurning) this.turn()
+    // Threads end one by one, each in a tick of its own; one that got no job stands idle until this turn is answered.
+    if (actor.isInThread && next === undefined && !this.isTurning) this.turn()
     else this.schedule()
   }
 

@@ -16,7 +16,7 @@ import { check, failureOf, type Schema } from './foreign-value.ts'
 import { type AttemptOwner, HandlerContext, leaseEpochOf } from './handler-context.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
 import type { ThreadRun } from './thread-run.ts'
-import { threadServices } from './thread-services.ts'
+import { AttemptServices } from './thread-services.ts'
 
 /** What a thread may take to start and to load its module before the timeout of an attempt counts anyway. */
 const THREAD_START_MS = 30_000
@@ -209,7 +209,7 @@ export class JobActor implements AttemptOwner, Member {
           traceId: job.traceId,
         },
       },
-      threadServices(this),
+      new AttemptServices(this),
     )
     if (this.abortReason !== null) this.thread.abort({ code: this.abortReason.code, message: this.abortReason.message })
     void this.thread.outcome.then((outcome) => {

@@ -6,19 +6,33 @@ import type { ThreadServices } from './thread-run.ts'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
-export function threadServices(owner: AttemptOwner): ThreadServices {
-  const context = new HandlerContext(owner)
-  return {
-    progress: (value) => context.progress(value),
-    enqueue: (type, input, request) => {
-      const { contract, options } = request as ThreadEnqueue
-      // The input has passed the contract's schema in the thread; schemas themselves do not cross.
-      const job: JobContract | string = contract === null ? type : { type, ...contract, input: null, output: null }
-      return context.enqueue(job, input, options ?? {})
-    },
-    log: (level, fields, message) => {
-      const known = LOG_LEVELS.find((each) => each === level) ?? 'info'
-      context.log[known](fields, message)
-    },
+/** Its context is made at the first use: most attempts use none of it. */
+export class AttemptServices implements ThreadServices {
+  readonly #owner: AttemptOwner
+  #context: HandlerContext | null = null
+
+  constructor(owner: AttemptOwner) {
+    this.#owner = owner
+  }
+
+  get #ctx(): HandlerContext {
+    this.#context ??= new HandlerContext(this.#owner)
+    return this.#context
+  }
+
+  progress(value: unknown): Promise<void> {
+    return this.#ctx.progress(value)
+  }
+
+  enqueue(type: string, input: unknown, request: unknown): Promise<{ id: string; deduplicated: boolean }> {
+    const { contract, options } = request as ThreadEnqueue
+    // The input has passed the contract's schema in the thread; schemas themselves do not cross.
+    const job: JobContract | string = contract === null ? type : { type, ...contract, input: null, output: null }
+    return this.#ctx.enqueue(job as JobContract, input, options ?? {})
+  }
+
+  log(level: string, fields: object, message: string | undefined): void {
+    const known = LOG_LEVELS.find((each) => each === level) ?? 'info'
+    this.#ctx.log[known](fields, message)
   }
 }
