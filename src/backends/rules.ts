@@ -3,8 +3,9 @@
  * Stores only guard and apply what is decided here, so Lua and SQL cannot drift apart.
  */
 
-import { type Failure, failureClass, type RetryPolicy } from '../job.ts'
+import { type Failure, failureClass, type JobState, type RetryPolicy } from '../job.ts'
 import type { Random } from '../random.ts'
+import type { Settlement } from './protocol/index.ts'
 
 /** What the rules need to know of the attempt that ended. */
 export interface Budget {
@@ -72,4 +73,14 @@ export function nextEpoch(previous: number, storeNowMs: number): number {
 /** The token of one grant. `ordinal` tells apart the jobs that one claim is given. */
 export function leaseToken(epoch: number, workerId: string, nonce: string, ordinal: number): string {
   return `${epoch}:${workerId}:${nonce}.${ordinal}`
+}
+
+/** States in which a job may be found after its own settlement of that kind was applied: then it is known as repeated. */
+export const STATES_AFTER: Readonly<Record<Settlement['kind'], readonly JobState[]>> = {
+  complete: ['completed'],
+  retry: ['retry_wait', 'queued', 'cancelled'],
+  dead: ['dlq'],
+  cancel: ['cancelled'],
+  release: ['queued', 'cancelled'],
+  requeue: ['queued'],
 }

@@ -4,6 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { runCli, runJson, startCli, temporaryFolder } from '../support/cli.ts'
+import { eventually } from '../support/event.ts'
 
 interface Demo {
   readonly run: number
@@ -125,8 +126,12 @@ describe('demo', () => {
   it('says how to go on when it is interrupted, and goes on', async () => {
     const { folder, url } = makeFolder({ 'a.txt': 'x', 'b.txt': 'y' })
     const run = startCli(['demo', folder, '--url', url])
-    let lanes: { lanes: unknown[] } = { lanes: [] }
-    while (lanes.lanes.length === 0) lanes = await runJson(['lanes', '--url', url])
+    // Until the demo has made its store there is none to look into.
+    const hasBegun = async (): Promise<boolean> => {
+      const { code, stdout: shown } = await runCli(['lanes', '--url', url, '--json'])
+      return code === 0 && JSON.parse(shown).lanes.length > 0
+    }
+    await eventually(hasBegun, 'the demo has begun')
     run.child.kill('SIGINT')
     const { code, stdout } = await run.ended
     expect(code).toBe(1)

@@ -15,6 +15,7 @@ const ORDER = 'test/model/order.test.ts'
 const RULES_TEST = 'test/model/rules.test.ts'
 const SIMULATION = 'test/simulation/simulation.test.ts'
 const REGRESSIONS = 'test/simulation/regressions.test.ts'
+const PREFETCH = 'test/runtime/prefetch.test.ts'
 const SQLITE_MODEL = 'test/sqlite/model.test.ts'
 
 /** @type {readonly { name: string, file: string, find: string, replace: string, suites: readonly string[] }[]} */
@@ -243,14 +244,20 @@ export const MUTANTS = [
     suites: [REGRESSIONS],
   },
   {
-    name: 'ended-twice-while-draining',
+    name: 'held-jobs-kept',
     file: DISPATCHER,
-    find: `this.giveBack(actor);
-                continue;`,
-    replace: `this.giveBack(actor);
-                keeper.hold(actor);
-                continue;`,
-    suites: [REGRESSIONS],
+    find: 'this.giveBackHeldSince(clock.monotonic() - HELD_MS);',
+    replace: '',
+    suites: [PREFETCH],
+  },
+  {
+    name: 'held-job-started-though-cancelled',
+    file: 'src/actors/job-actor.js',
+    find: `this.startedAt = this.env.clock.monotonic();
+        if (this.abortReason !== null) {`,
+    replace: `this.startedAt = this.env.clock.monotonic();
+        if (this.abortReason === undefined) {`,
+    suites: [PREFETCH],
   },
   {
     name: 'sqlite-release-without-token',

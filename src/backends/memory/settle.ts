@@ -1,21 +1,11 @@
 /** Applies one settlement to a row of the memory store, guarded by the whole lease token. */
-import type { JobState } from '../../job.ts'
 import type { Settlement, Verdict } from '../protocol/index.ts'
+import { STATES_AFTER } from '../rules.ts'
 import type { JobRow } from './row.ts'
-
-/** States in which a row may be found after its own settlement of that kind was applied. */
-const AFTER: Readonly<Record<Settlement['kind'], readonly JobState[]>> = {
-  complete: ['completed'],
-  retry: ['retry_wait', 'queued', 'cancelled'],
-  dead: ['dlq'],
-  cancel: ['cancelled'],
-  release: ['queued', 'cancelled'],
-  requeue: ['queued'],
-}
 
 export function settle(row: JobRow, settlement: Settlement, now: number): Verdict {
   if (!row.isHeldBy(settlement.token)) {
-    return row.run.token === settlement.token && AFTER[settlement.kind].includes(row.state)
+    return row.run.token === settlement.token && STATES_AFTER[settlement.kind].includes(row.state)
       ? 'alreadyApplied'
       : 'leaseLost'
   }

@@ -1,19 +1,9 @@
 /** Applies one settlement, guarded by the whole lease token. A complete answers in one or two statements. */
-import type { JobState } from '../../job.ts'
 import type { Settlement, Verdict } from '../protocol/index.ts'
+import { STATES_AFTER } from '../rules.ts'
 import { addAttempt, ENDING, endJob } from './ending.ts'
 import { readState, writeObject } from './row.ts'
 import type { Session } from './statement.ts'
-
-/** States in which a row may be found after its own settlement of that kind was applied. */
-const AFTER: Readonly<Record<Settlement['kind'], readonly JobState[]>> = {
-  complete: ['completed'],
-  retry: ['retry_wait', 'queued', 'cancelled'],
-  dead: ['dlq'],
-  cancel: ['cancelled'],
-  release: ['queued', 'cancelled'],
-  requeue: ['queued'],
-}
 
 export interface FoundRow {
   readonly seq: number
@@ -32,7 +22,7 @@ export function settle(session: Session, settlement: Settlement, now: number): V
   if (row === undefined) return 'gone'
   if (row.token !== settlement.token) return 'leaseLost'
   if (row.state === 'running' && row.cancel_requested === 1) return cancelInstead(session, settlement, now)
-  return AFTER[settlement.kind].includes(readState(row.state, settlement.id)) ? 'alreadyApplied' : 'leaseLost'
+  return STATES_AFTER[settlement.kind].includes(readState(row.state, settlement.id)) ? 'alreadyApplied' : 'leaseLost'
 }
 
 function applies(session: Session, settlement: Settlement, now: number): boolean {
