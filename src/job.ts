@@ -40,9 +40,6 @@ export type JobId = string
 /** `epoch:worker:nonce`, compared whole. See `docs/semantics.md`, lease tokens. */
 export type LeaseToken = string
 
-/** The number at the front of a lease token; grows with every grant of a job while the store's clock is monotone. */
-export type LeaseEpoch = number & { readonly kind: 'leaseEpoch' }
-
 /**
  * An encoded value: JSON text when the value is pure JSON, MessagePack bytes when it is not, empty text for
  * `undefined`. Stores keep it unread. See `backends/codec.ts`.

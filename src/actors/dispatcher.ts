@@ -14,7 +14,7 @@ import { Actor } from './actor.ts'
 import type { DispatcherOptions } from './dispatcher-options.ts'
 import { JobActor } from './job-actor.ts'
 import { HELD_MS, Prefetch } from './prefetch.ts'
-import { type Ending, TurnQueue } from './turn-queue.ts'
+import { type SentTurn, TurnQueue } from './turn-queue.ts'
 
 type DispatcherMessage =
   | { readonly type: 'wake' }
@@ -22,12 +22,6 @@ type DispatcherMessage =
   | { readonly type: 'over'; readonly actor: JobActor; readonly settlement: Settlement | null }
   | { readonly type: 'turned'; readonly turn: SentTurn; readonly reply: Reply<'job.turn'> }
   | { readonly type: 'notTurned'; readonly turn: SentTurn; readonly error: HoldfastError }
-
-interface SentTurn {
-  readonly endings: readonly Ending[]
-  readonly claim: Claim | null
-  readonly sentAt: number
-}
 
 const POLL_JITTER = 0.2
 
@@ -113,6 +107,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   drain(): void {
     this.isDraining = true
     this.options.env.timers.clear(this.timer)
+    this.options.env.timers.clear(this.heldTimer)
     this.giveBackHeldSince(Number.POSITIVE_INFINITY)
     this.schedule()
   }
@@ -142,6 +137,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     switch (message.type) {
       case 'wake':
         this.isClaimDue = true
+        this.fillSlots()
         this.schedule()
         return
       case 'heldTooLong':
@@ -265,6 +261,15 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     }
   }
 
+  /** Starts held jobs while slots are free. */
+  private fillSlots(): void {
+    while (this.running < this.slots) {
+      const next = this.prefetch.take()
+      if (next === undefined) return
+      this.begin(next)
+    }
+  }
+
   private begin(actor: JobActor): void {
     this.running += 1
     this.started += 1
@@ -278,14 +283,17 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   /** What is still held when handlers have turned slow goes to whoever has a slot for it. */
-  private giveBackHeldSince(since: number): void {
-    for (const actor of this.prefetch.takeHeldSince(since)) this.giveBack(actor)
+  private giveBackHeldSince(since: number): number {
+    const actors = this.prefetch.takeHeldSince(since)
+    for (const actor of actors) this.giveBack(actor)
+    return actors.length
   }
 
   private heldTooLong(): void {
     const { timers, clock } = this.options.env
     this.heldTimer = null
-    this.giveBackHeldSince(clock.monotonic() - HELD_MS)
+    // Or the next claim would take them again, for as long as the slow ones run.
+    if (this.giveBackHeldSince(clock.monotonic() - HELD_MS) > 0) this.prefetch.turnedSlow()
     if (this.prefetch.size > 0) this.heldTimer = timers.set(() => this.tell({ type: 'heldTooLong' }), HELD_MS)
     this.schedule()
   }
@@ -305,8 +313,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private over(actor: JobActor, settlement: Settlement | null): void {
     this.running -= 1
     this.prefetch.record(actor.durationMs)
-    const next = this.running < this.slots ? this.prefetch.take() : undefined
-    if (next !== undefined) this.begin(next)
+    this.fillSlots()
     if (settlement === null) {
       this.options.keeper.drop(actor)
       this.isClaimDue = true
@@ -314,7 +321,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       this.changed()
     } else this.queue.add({ actor, settlement })
     // Threads end one by one, each in a tick of its own; one that got no job stands idle until this turn is answered.
-    if (actor.isInThread && next === undefined && !this.isTurning) this.turn()
+    if (actor.isInThread && this.running < this.slots && !this.isTurning) this.turn()
     else this.schedule()
   }
 

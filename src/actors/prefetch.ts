@@ -43,6 +43,11 @@ export class Prefetch {
     this.averageMs = this.averageMs === null ? durationMs : this.averageMs + WEIGHT * (durationMs - this.averageMs)
   }
 
+  /** Told when a job had to be given back: a slot was busy for as long, whatever the ended attempts said before. */
+  turnedSlow(): void {
+    this.averageMs = Math.max(this.averageMs ?? 0, HELD_MS)
+  }
+
   /** How many jobs beyond the free slots are worth having, those held already included. */
   extra(slots: number): number {
     if (this.averageMs === null || this.averageMs > SLOW_MS) return 0

@@ -10,6 +10,13 @@ export interface Ending {
   readonly settlement: Settlement
 }
 
+/** A turn on its way. `sentAt` is monotonic, taken before it was sent. */
+export interface SentTurn {
+  readonly endings: readonly Ending[]
+  readonly claim: Claim | null
+  readonly sentAt: number
+}
+
 export class TurnQueue {
   private endings: Ending[] = []
   /** How many at the front are to be sent alone. */

@@ -21,7 +21,6 @@ export interface Backend {
   readonly name: string
   readonly capabilities: Capabilities
   readonly limits: BackendLimits
-  /** Bytes on disk; null where the store cannot say. */
   call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>>
   /** Returns a function that stops the hints. */
   onHint(listener: HintListener): () => void

@@ -246,8 +246,15 @@ export const MUTANTS = [
   {
     name: 'held-jobs-kept',
     file: DISPATCHER,
-    find: 'this.giveBackHeldSince(clock.monotonic() - HELD_MS);',
-    replace: '',
+    find: 'this.giveBackHeldSince(clock.monotonic() - HELD_MS) > 0',
+    replace: 'false',
+    suites: [PREFETCH],
+  },
+  {
+    name: 'given-back-and-taken-again',
+    file: DISPATCHER,
+    find: 'this.prefetch.turnedSlow();',
+    replace: ';',
     suites: [PREFETCH],
   },
   {

@@ -92,6 +92,27 @@ describe('a worker whose handlers turn slow', () => {
     }
   })
 
+  it('does not take again what it gave back while the slow one runs, however long the backlog', async () => {
+    await fill()
+    await hf.enqueueMany(Array.from({ length: 1_000 }, () => ({ job: task, input: 'later' })))
+    await start('first')
+    await slowStarted.passed
+    await eventually(async () => (await hf.stats()).counts.running === 1, 'the held jobs are given back')
+    const since = performance.now()
+    await eventually(async () => {
+      expect((await hf.stats()).counts.running).toBe(1)
+      return performance.now() - since > 200
+    }, 'four times as long as a job may be held')
+  })
+
+  it('starts a held job at once in a slot that was added', async () => {
+    await fill()
+    const worker = await start('first')
+    await slowStarted.passed
+    worker.addSlot()
+    await eventually(() => ran.includes('first rest 0'), 'the new slot runs what was held')
+  })
+
   it('never runs a held job that was cancelled', async () => {
     const jobs = await fill()
     await start('first')
