@@ -57,6 +57,7 @@ const layerOf = (file: string): number => LAYERS.findIndex(([, pattern]) => patt
 /** Who alone may import a package. */
 const OWNERS: Readonly<Record<string, RegExp>> = {
   ioredis: /^src\/backends\/redis\//,
+  'cluster-key-slot': /^src\/backends\/redis\//,
   pg: /^src\/backends\/postgres\//,
   'better-sqlite3': /^src\/backends\/sqlite\//,
   piscina: /^src\/actors\/(pool-actor|thread-\w+)\.ts$/,
