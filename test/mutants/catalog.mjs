@@ -8,6 +8,7 @@ const SETTLE = 'src/backends/memory/settle.js'
 const LANE = 'src/backends/memory/lane.js'
 const RULES = 'src/backends/rules.js'
 const DISPATCHER = 'src/actors/dispatcher.js'
+const IDLE_WAIT = 'src/actors/idle-wait.js'
 const SQLITE = 'src/backends/sqlite/statement'
 
 const EXPLORE = 'test/model/explore.test.ts'
@@ -196,9 +197,9 @@ export const MUTANTS = [
   },
   {
     name: 'notify-only-wake-up',
-    file: DISPATCHER,
-    find: 'this.timer = env.timers.set(() => this.wake(),',
-    replace: 'this.timer = env.timers.set(() => {},',
+    file: IDLE_WAIT,
+    find: 'this.timer = timers.set(wake,',
+    replace: 'this.timer = timers.set(() => {},',
     suites: [SIMULATION],
   },
   {
