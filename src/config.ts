@@ -45,7 +45,7 @@ export const DEFAULTS = {
   prefetch: 200,
   stopDeadlineMs: 30_000,
   /** Silence of the store after which a worker past its deadline stops without it. */
-  stopSilenceMs: 500,
+  stopSilenceMs: 400,
   closeDeadlineMs: 5_000,
   listLimit: 100,
 } as const

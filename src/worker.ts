@@ -208,7 +208,7 @@ export class Worker {
 
   /**
    * Stops claiming, lets handlers end until `deadline` (default 30 s), aborts the rest, gives it back uncharged, closes. Once the
-   * handlers have ended, or `killGrace` after their signal, a store that is silent for half a second ends the wait as well: what it
+   * handlers have ended, or `killGrace` after their signal, a store that is silent for 400 ms ends the wait as well: what it
    * was not told is recovered when the leases run out.
    */
   async stop(options: { readonly deadline?: Duration } = {}): Promise<void> {
