@@ -8,7 +8,7 @@ import type { TimerHandle, Timers } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
 import type { HoldfastError } from '../errors.ts'
 import type { Random } from '../random.ts'
-import type { Logger } from '../telemetry.ts'
+import type { Warn } from '../telemetry.ts'
 import { Actor } from './actor.ts'
 import type { Retention } from './attempt.ts'
 import type { BackendActor } from './backend-actor.ts'
@@ -22,7 +22,7 @@ export interface ReaperOptions {
   readonly backend: BackendActor
   readonly timers: Timers
   readonly random: Random
-  readonly logger: Logger
+  readonly warn: Warn
   readonly retention: Retention
   readonly reapMs?: number
   readonly maintainMs?: number
@@ -75,7 +75,7 @@ export class Reaper extends Actor<ReaperMessage> {
       () => this.rearm(message.type),
       (error: HoldfastError) => {
         if (this.state === 'active')
-          this.options.logger.warn({ code: error.code }, `${message.type} failed; it is tried again`)
+          this.options.warn({ code: error.code }, `${message.type} failed; it is tried again`)
         this.rearm(message.type)
       },
     )

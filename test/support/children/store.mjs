@@ -10,7 +10,8 @@ const { systemRandom } = await import(`${dist}/src/random.js`)
 
 export const [, , url, ...args] = process.argv
 
-export const openRaw = () => openBackend(url, { namespace: 'default', clock: systemClock, random: systemRandom })
+const platform = { clock: systemClock, random: systemRandom, warn: () => {}, openDeadlineMs: 10_000 }
+export const openRaw = () => openBackend(url, { ...platform, namespace: 'default' })
 
 export const say = (...words) => process.stdout.write(`${words.join(' ')}\n`)
 
