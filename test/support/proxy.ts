@@ -124,6 +124,7 @@ export class FaultProxy {
         else socket.resume()
       }
     }
+    for (const link of this.#links) this.#sweep(link)
     if (this.#fault.mode === 'flapping') this.#turn(this.#fault)
   }
 
@@ -137,7 +138,10 @@ export class FaultProxy {
     const closed = new Promise<void>((resolve) => {
       this.#server.close(() => resolve())
     })
-    for (const { client } of this.#links) client.destroy()
+    for (const { client, server } of this.#links) {
+      client.destroy()
+      server.destroy()
+    }
     await closed
   }
 
@@ -160,7 +164,9 @@ export class FaultProxy {
     }
     this.counters.accepted += 1
     const server = connect({ port: this.#upstream, host: '127.0.0.1', noDelay: true, allowHalfOpen: true })
-    server.on('error', () => {})
+    server.on('error', () => {
+      if (this.#fault.mode !== 'blackhole') client.resetAndDestroy()
+    })
     const link: Link = {
       client,
       server,
@@ -172,13 +178,10 @@ export class FaultProxy {
     this.#links.add(link)
     client.on('data', (piece) => this.#request(link, piece))
     server.on('data', (piece) => this.#reply(link, piece))
-    client.on('end', () => server.end())
-    server.on('end', () => client.end())
-    client.on('close', () => {
-      this.#links.delete(link)
-      server.destroy()
-    })
-    server.on('close', () => client.destroy())
+    client.on('end', () => this.#end(server, link.requestsUntil))
+    server.on('end', () => this.#end(client, link.repliesUntil))
+    client.on('close', () => this.#sweep(link))
+    server.on('close', () => this.#sweep(link))
     if (this.#fault.mode === 'stall') {
       client.pause()
       server.pause()
@@ -213,6 +216,28 @@ export class FaultProxy {
     } else {
       link.repliesUntil = this.#forward(link.client, piece, link.repliesUntil)
     }
+  }
+
+  /** The end of one side, after what is still held back; a blackhole swallows it like all else. */
+  #end(to: Socket, until: number): void {
+    if (this.#fault.mode === 'blackhole') return
+    const waitMs = until - performance.now()
+    if (waitMs <= 0) to.end()
+    else setTimeout(() => to.end(), waitMs)
+  }
+
+  /** When one side is gone, so is the other, but in a blackhole neither hears of it. */
+  #sweep(link: Link): void {
+    const { client, server } = link
+    if (client.destroyed && server.destroyed) this.#links.delete(link)
+    if (this.#fault.mode === 'blackhole') return
+    if (client.destroyed || server.destroyed) {
+      client.destroy()
+      server.destroy()
+      return
+    }
+    if (client.readableEnded) this.#end(server, link.requestsUntil)
+    if (server.readableEnded) this.#end(client, link.repliesUntil)
   }
 
   #isHit({ when, times = Number.POSITIVE_INFINITY }: FaultAim, request: Buffer): boolean {
