@@ -2,8 +2,8 @@
  * A private Redis Cluster of a test: masters with a replica each, all slots served. Nodes can be killed, and slots can be moved
  * one by one, with a stop half way, so that clients meet MOVED, ASK and TRYAGAIN.
  */
-import { setTimeout } from 'node:timers/promises'
 import keySlot from 'cluster-key-slot'
+import { lookFor } from './look.ts'
 import { RedisServer, type RedisServerOptions } from './redis-server.ts'
 
 export interface RedisClusterOptions extends Omit<RedisServerOptions, 'cluster' | 'replicaOf'> {
@@ -30,8 +30,6 @@ interface Node {
 }
 
 const SLOTS = 16_384
-const FORM_MS = 20_000
-const LOOK_AGAIN_MS = 25
 const MIGRATE_MS = 5000
 
 export const slotOf = (key: string): number => keySlot(key)
@@ -76,7 +74,7 @@ export class RedisCluster {
 
   /** The node that serves a slot now, as those that run see it. */
   async masterOf(slot: number): Promise<RedisServer> {
-    return this.#looking(`a master of slot ${slot}`, async () => {
+    return lookFor(`a master of slot ${slot}`, async () => {
       const ranges = (await this.#anyone().command('CLUSTER', 'SLOTS')) as readonly [number, number, [string, number]][]
       const range = ranges.find(([first, last]) => first <= slot && slot <= last)
       return range === undefined ? undefined : this.nodes.find(({ port }) => port === range[2][1])
@@ -87,7 +85,7 @@ export class RedisCluster {
   async failover(slot: number): Promise<{ readonly killed: RedisServer; readonly promoted: RedisServer }> {
     const killed = await this.masterOf(slot)
     await killed.kill()
-    const promoted = await this.#looking(`another master of slot ${slot}`, async () => {
+    const promoted = await lookFor(`another master of slot ${slot}`, async () => {
       const found = await this.masterOf(slot)
       return found === killed ? undefined : found
     })
@@ -97,7 +95,7 @@ export class RedisCluster {
 
   /** Resolves when every node that runs finds all slots served, and all see the same owners. */
   async inOrder(): Promise<void> {
-    await this.#looking('the cluster in order', async () => {
+    await lookFor('the cluster in order', async () => {
       const running = this.nodes.filter(({ pid }) => pid !== null)
       const views = await Promise.all(
         running.map(async (node) => {
@@ -159,7 +157,7 @@ export class RedisCluster {
       all.slice(masters).map(({ server }, n) => {
         const master = all[n % masters]
         if (master === undefined) throw new Error('a replica without a master')
-        return this.#looking('a replica knows its master', async () => {
+        return lookFor('a replica knows its master', async () => {
           const known = String(await server.command('CLUSTER', 'NODES'))
           if (!known.includes(master.id)) return undefined
           return server.command('CLUSTER', 'REPLICATE', master.id)
@@ -172,7 +170,7 @@ export class RedisCluster {
 
   /** Only a replica whose data came over can be voted for. */
   #follows(replica: RedisServer): Promise<true> {
-    return this.#looking('a replica has its data', async () => {
+    return lookFor('a replica has its data', async () => {
       const [role, , , state] = (await replica.command('ROLE')) as readonly unknown[]
       return role === 'slave' && state === 'connected' ? true : undefined
     })
@@ -182,16 +180,6 @@ export class RedisCluster {
     const node = this.nodes.find(({ pid }) => pid !== null)
     if (node === undefined) throw new Error('no node runs')
     return node
-  }
-
-  async #looking<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
-    const until = performance.now() + FORM_MS
-    for (;;) {
-      const found = await look()
-      if (found !== undefined) return found
-      if (performance.now() > until) throw new Error(`${what}: not within ${FORM_MS} ms`)
-      await setTimeout(LOOK_AGAIN_MS)
-    }
   }
 }
 
