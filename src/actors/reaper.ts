@@ -2,7 +2,7 @@
  * Takes back jobs whose lease ran out, moves what is due or past its deadline, and removes what retention has given up.
  * Any number may run at once: every write is guarded by the lease token it read, so of two reapers one changes nothing.
  */
-import type { ExpiredLease, Settlement, Verdict } from '../backends/protocol/index.ts'
+import type { ExpiredLease, ReapDecision, Verdict } from '../backends/protocol/index.ts'
 import { decideExpiry, expiryFailure } from '../backends/rules.ts'
 import type { TimerHandle, Timers } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
@@ -15,7 +15,7 @@ import type { BackendActor } from './backend-actor.ts'
 
 export interface Reaped {
   readonly lease: ExpiredLease
-  readonly settlement: Settlement
+  readonly settlement: ReapDecision
 }
 
 export interface ReaperOptions {
@@ -113,7 +113,7 @@ function asApplied(reaped: Reaped, verdict: Verdict | undefined): readonly Reape
   return [{ lease, settlement: { kind: 'cancel', id, token, durationMs, failure, keepMs } }]
 }
 
-function decideLease(lease: ExpiredLease, retention: Retention): Settlement {
+function decideLease(lease: ExpiredLease, retention: Retention): ReapDecision {
   const { id, token, cancelRequested, workerId } = lease
   const decision = decideExpiry(lease, cancelRequested)
   const base = { id, token, durationMs: 0, failure: expiryFailure(workerId) }

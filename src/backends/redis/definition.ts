@@ -114,7 +114,7 @@ export function unpackDefinition(bytes: Buffer): StoredDefinition {
   const second = bytes.indexOf(NEWLINE, first + 1)
   const third = bytes.indexOf(NEWLINE, second + 1)
   if (first === -1 || second === -1 || third === -1) throw damaged()
-  const [created = '', sequence = '', priority = '', deadline, runAt] = bytes.latin1Slice(0, first).split(' ')
+  const [created = '', sequence = '', priority = '', deadline, runAt] = bytes.toString('latin1', 0, first).split(' ')
   const json = third - second > 1 ? bytes.toString('utf8', second + 1, third) : ''
   const options = json === '' ? NO_OPTIONS : readOptions(json)
   const createdAt = Number(created)

@@ -1,6 +1,6 @@
 /** Reads: jobs with all their columns, their attempts, pages of a list, counts. Reads never write. */
 import type { AttemptRecord, JobState, Payload } from '../../job.ts'
-import type { LaneStats, Reply, Request, StoredJob } from '../protocol/index.ts'
+import type { LaneStats, Reply, StoredJob } from '../protocol/index.ts'
 import { unpackDefinition } from './definition.ts'
 import { parseAttempts, parseEnded, parseFailure, parseRun, parseTerms, type Run } from './record.ts'
 import { bufferOf, listOf, numberOf, optionalNumber, optionalText, textOf } from './reply.ts'

@@ -4,7 +4,7 @@
  */
 import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job.ts'
-import type { Claim, ClaimedJob, Grant, Reply, Request, Settlement, Verdict } from '../protocol/index.ts'
+import type { Claim, ClaimedJob, Grant, Reply, Request, Verdict } from '../protocol/index.ts'
 import { type Grantee, readGrant, readHeld } from './claim.ts'
 import { probe } from './lease.ts'
 import { listOf, meaningOf, numberOf, optionalNumber, textOf } from './reply.ts'

@@ -23,7 +23,7 @@ function refuse(problem: string): HoldfastError {
   return new HoldfastError('INVALID_URL', `url: ${problem}`, { details: { field: 'url' } })
 }
 
-export function isRedisUrl(url: unknown): url is string {
+export function isRedisUrl(url: unknown): boolean {
   return typeof url === 'string' && Object.hasOwn(SCHEMES, schemeOf(url))
 }
 
