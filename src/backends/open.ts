@@ -2,8 +2,8 @@
 import { HoldfastError } from '../errors.ts'
 import type { Backend, BackendOptions } from './backend.ts'
 import { MemoryBackend } from './memory/backend.ts'
-import { isRedisUrl, parseRedisUrl } from './redis/url.ts'
 import type { RedisLocation } from './redis/location.ts'
+import { isRedisUrl, parseRedisUrl } from './redis/url.ts'
 
 export type StoreLocation =
   | { readonly kind: 'memory'; readonly name: string }
@@ -13,8 +13,7 @@ export type StoreLocation =
 /** `rwc` creates a missing file, `rw` does not, `ro` only reads. */
 export type SqliteMode = 'rwc' | 'rw' | 'ro'
 
-const SCHEMES =
-  'memory:, sqlite:PATH, sqlite::memory:, redis://HOST:PORT, rediss:, redis+cluster://, redis+sentinel://'
+const SCHEMES = 'memory:, sqlite:PATH, sqlite::memory:, redis://HOST:PORT, rediss:, redis+cluster://, redis+sentinel://'
 
 function refuse(problem: string): HoldfastError {
   return new HoldfastError('INVALID_URL', `url: ${problem}; known are ${SCHEMES}`, { details: { field: 'url' } })

@@ -55,7 +55,8 @@ function preamble(name: string, keys: readonly string[], args: readonly string[]
 export function loadScript(name: string): LuaScript {
   const text = readFileSync(new URL(`script/${name}.lua`, FOLDER), 'utf8')
   const header = headerOf(text)
-  for (const field of ['keys', 'args', 'returns']) if (!header.has(field)) throw broken(name, `no '${field}' in the header`)
+  for (const field of ['keys', 'args', 'returns'])
+    if (!header.has(field)) throw broken(name, `no '${field}' in the header`)
   const keys = words(header.get('keys'))
   const args = words(header.get('args'))
   const flags = words(header.get('flags'))

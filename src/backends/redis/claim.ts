@@ -93,7 +93,10 @@ function termsOf(reply: RedisReply | undefined): Terms | null {
 }
 
 /** A job whose lease is known already: what an earlier claim was given. */
-export function readHeld(parts: readonly [id: RedisReply, definition: RedisReply, run: RedisReply, terms: RedisReply], at: { readonly lane: string; readonly nowMs: number }): ClaimedJob {
+export function readHeld(
+  parts: readonly [id: RedisReply, definition: RedisReply, run: RedisReply, terms: RedisReply],
+  at: { readonly lane: string; readonly nowMs: number },
+): ClaimedJob {
   const [id, definition, runText, terms] = parts
   const run: Run = parseRun(textOf(runText))
   return claimedJob(unpackDefinition(bufferOf(definition)), {

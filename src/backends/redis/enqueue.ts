@@ -32,7 +32,9 @@ export async function enqueue(
 ): Promise<Reply<'job.enqueue'>> {
   for (const { id, lane } of jobs) {
     if (localId(id)?.lane !== lane)
-      throw new HoldfastError('INTERNAL', `the id ${id} does not belong to lane ${lane}`, { details: { outcome: 'refused' } })
+      throw new HoldfastError('INTERNAL', `the id ${id} does not belong to lane ${lane}`, {
+        details: { outcome: 'refused' },
+      })
   }
   const results: (EnqueueResult | null)[] = jobs.map(() => null)
   const calls = groupByLane(jobs, ({ id }) => id).flatMap(({ lane, items }) => {
@@ -106,5 +108,8 @@ async function all(calls: readonly Promise<void>[]): Promise<void> {
   const { reason } = failed as { readonly reason: unknown }
   const isInPart = outcomes.some((outcome) => outcome.status === 'fulfilled')
   if (!isInPart || !isHoldfastError(reason) || reason.details.outcome !== 'notDone') throw reason
-  throw new HoldfastError(reason.code, reason.message, { details: { ...reason.details, outcome: 'unknown' }, cause: reason })
+  throw new HoldfastError(reason.code, reason.message, {
+    details: { ...reason.details, outcome: 'unknown' },
+    cause: reason,
+  })
 }

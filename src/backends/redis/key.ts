@@ -11,6 +11,9 @@ export const registryKey = (namespace: string): string => `${PREFIX}{${namespace
 export const keyspaceKey = (namespace: string): string => `${PREFIX}{${namespace}}:keyspace`
 export const wakeKey = (namespace: string, lane: string): string => `${PREFIX}{${namespace}}:wake:${lane}`
 
+/** Where one process interrupts its own wait, to wait for more lanes. */
+export const nudgeKey = (namespace: string, name: string): string => `${PREFIX}{${namespace}}:nudge:${name}`
+
 /** The lane that a wake list belongs to. */
 export const laneOfWakeKey = (key: string): string => key.slice(key.lastIndexOf(':') + 1)
 

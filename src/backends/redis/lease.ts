@@ -65,7 +65,7 @@ export async function reap(
   const verdicts: Verdict[] = decisions.map(() => 'gone')
   for (const { lane, items } of groupByLane(decisions, ({ id }) => id)) {
     for (const chunk of chunksOf(items, BATCH.settlements, () => 0)) {
-      const args = chunk.flatMap(({ item, local }) => (otherArguments(item, local)))
+      const args = chunk.flatMap(({ item, local }) => otherArguments(item, local))
       const reply = listOf(await session.run('lease_reap', lane, [0, args.length / 10, ...args]))
       const letters = textOf(reply[0])
       chunk.forEach(({ index }, place) => {

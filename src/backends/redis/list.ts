@@ -41,7 +41,9 @@ async function readLanePage(
 ): Promise<LanePage> {
   const reply = listOf(await session.run('job_list', lane, [before, query.limit + 1, sourcesOf(query.states)]))
   const [ids = [], sequences] = reply.map(listOf)
-  const found = ids.map((id, index): Candidate => ({ id: `${lane}/${textOf(id)}`, sequence: numberOf(sequences?.[index]) }))
+  const found = ids.map(
+    (id, index): Candidate => ({ id: `${lane}/${textOf(id)}`, sequence: numberOf(sequences?.[index]) }),
+  )
   const inOrder = found.sort((a, b) => b.sequence - a.sequence).slice(0, query.limit + 1)
   const views = await readJobs(
     session,
@@ -58,43 +60,59 @@ async function readLanePage(
 const isWanted = ({ state, type }: StoredJob, query: Request<'job.list'>): boolean =>
   (query.states === null || query.states.includes(state)) && (query.type === null || query.type === type)
 
-const byAge = (a: JobView, b: JobView): number =>
-  b.job.createdAt - a.job.createdAt || (a.job.lane === b.job.lane ? b.sequence - a.sequence : a.job.id < b.job.id ? 1 : -1)
-
 /** Looks at one lane at most, so that a page ends in time when hardly anything fits the filter. */
 const LOOKS_MAX = 20
 
-/** Merges the newest of all lanes. The cursor says for each lane where it goes on. */
+interface LaneReading extends LanePage {
+  readonly lane: string
+}
+
+/** Merges the newest of all lanes: each keeps its own order, and the lane whose next job is youngest goes first. */
 export async function listJobs(
   session: RedisSession,
   query: Request<'job.list'>,
   lanes: readonly string[],
 ): Promise<Reply<'job.list'>> {
   const positions = readCursor(query.cursor)
-  const pages = await Promise.all(
-    lanes.map(async (lane) => ({ lane, ...(await fillPage(session, lane, { query, before: positions[lane] ?? null })) })),
+  const readings = await Promise.all(
+    lanes.map(async (lane): Promise<LaneReading> => {
+      const before = positions.get(lane) ?? Number.MAX_SAFE_INTEGER
+      return { lane, ...(await fillPage(session, lane, { query, before })) }
+    }),
   )
-  const merged = pages.flatMap(({ views }) => views).sort(byAge)
-  const page = merged.slice(0, query.limit)
-  const shown = new Set(page)
-  const next: Record<string, number> = {}
-  for (const { lane, views, before } of pages) {
-    const left = views.find((view) => !shown.has(view))
-    if (left !== undefined) next[lane] = left.sequence + 1
-    else if (before !== null) next[lane] = before
-    else next[lane] = 0
+  const taken = new Map(lanes.map((lane) => [lane, 0]))
+  const page: JobView[] = []
+  while (page.length < query.limit) {
+    const next = youngest(readings, taken)
+    if (next === null) break
+    taken.set(next.job.lane, (taken.get(next.job.lane) ?? 0) + 1)
+    page.push(next)
   }
-  const isOver = Object.values(next).every((before) => before === 0)
-  return { jobs: page.map(({ job }) => ({ ...job, payload: '', output: null })), cursor: isOver ? null : encodeCursor(next) }
+  const places = readings.map(({ lane, views, before }): Place => {
+    const left = views[taken.get(lane) ?? 0]
+    return [lane, left === undefined ? (before ?? 0) : left.sequence + 1]
+  })
+  const isOver = places.every(([, before]) => before === 0)
+  const jobs = page.map(({ job }) => ({ ...job, payload: '', output: null }))
+  return { jobs, cursor: isOver ? null : encodeCursor(places) }
+}
+
+function youngest(readings: readonly LaneReading[], taken: ReadonlyMap<string, number>): JobView | null {
+  let best: JobView | null = null
+  for (const { lane, views } of readings) {
+    const view = views[taken.get(lane) ?? 0]
+    if (view !== undefined && (best === null || view.job.createdAt > best.job.createdAt)) best = view
+  }
+  return best
 }
 
 async function fillPage(
   session: RedisSession,
   lane: string,
-  { query, before }: { readonly query: Request<'job.list'>; readonly before: number | null },
+  { query, before }: { readonly query: Request<'job.list'>; readonly before: number },
 ): Promise<LanePage> {
   if (before === 0) return { views: [], before: null }
-  let from: number | null = before ?? Number.MAX_SAFE_INTEGER
+  let from: number | null = before
   const views: JobView[] = []
   for (let looks = 0; from !== null && views.length <= query.limit && looks < LOOKS_MAX; looks += 1) {
     const part: LanePage = await readLanePage(session, lane, { query, before: from })
@@ -104,16 +122,21 @@ async function fillPage(
   return { views, before: from }
 }
 
-const encodeCursor = (next: Readonly<Record<string, number>>): string =>
-  Buffer.from(JSON.stringify(next)).toString('base64url')
+/** A lane and the sequence before which it goes on; 0: it is read to its end. */
+type Place = readonly [lane: string, before: number]
 
-function readCursor(cursor: string | null): Readonly<Record<string, number>> {
-  if (cursor === null) return {}
+const encodeCursor = (places: readonly Place[]): string => Buffer.from(JSON.stringify(places)).toString('base64url')
+
+function readCursor(cursor: string | null): ReadonlyMap<string, number> {
+  if (cursor === null) return new Map()
   try {
-    const positions: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
-    if (typeof positions === 'object' && positions !== null) return positions as Record<string, number>
+    const places: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
+    if (Array.isArray(places) && places.every(isPlace)) return new Map(places)
   } catch {
     // Falls through: whatever it is, no page of this store ended with it.
   }
   throw invalidArgument('cursor', 'expected the cursor of the page before')
 }
+
+const isPlace = (value: unknown): value is Place =>
+  Array.isArray(value) && value.length === 2 && typeof value[0] === 'string' && Number.isSafeInteger(value[1])

@@ -26,7 +26,7 @@ function stateOf(run: Run | null, place: string): JobState {
 }
 
 /** A value behind the letter of its kind; null: none. */
-function valueOf(reply: RedisReply | undefined): Payload | null {
+function storedValue(reply: RedisReply | undefined): Payload | null {
   if (reply === null || reply === undefined) return null
   const bytes = bufferOf(reply)
   if (bytes.length === 0 || bytes[0] === 'u'.charCodeAt(0)) return ''
@@ -90,8 +90,8 @@ function viewOf(id: string, lane: string, reply: readonly RedisReply[]): JobView
     dlqCode: columns.ended?.dlqCode ?? null,
     keepResultMs: options.keepResultMs ?? null,
     payload: stored.payload,
-    output: valueOf(output),
-    progress: valueOf(progress),
+    output: storedValue(output),
+    progress: storedValue(progress),
   }
   return { job, sequence: stored.sequence, attempts: attemptsOf(job, columns, optionalText(history)) }
 }
@@ -122,7 +122,9 @@ export async function readJobs(
   const views: (JobView | null)[] = ids.map(() => null)
   const calls = groupByLane(ids, (id) => id).flatMap(({ lane, items }) =>
     chunksOf(items, withValues ? BATCH.values : BATCH.reads, () => 0).map(async (chunk) => {
-      const reply = listOf(await session.run('job_read', lane, [withValues ? 1 : 0, ...chunk.map(({ local }) => local)]))
+      const reply = listOf(
+        await session.run('job_read', lane, [withValues ? 1 : 0, ...chunk.map(({ local }) => local)]),
+      )
       chunk.forEach(({ item, index }, place) => {
         const columns = reply[place]
         views[index] = columns === null || columns === undefined ? null : viewOf(item, lane, listOf(columns))

@@ -4,7 +4,9 @@ import type { RedisReply } from './servers.ts'
 
 function unexpected(what: string, reply: RedisReply | undefined): HoldfastError {
   const got = reply === undefined ? 'nothing' : Array.isArray(reply) ? 'a list' : typeof reply
-  return new HoldfastError('INTERNAL', `a script answered ${got} where ${what} belongs`, { details: { outcome: 'unknown' } })
+  return new HoldfastError('INTERNAL', `a script answered ${got} where ${what} belongs`, {
+    details: { outcome: 'unknown' },
+  })
 }
 
 export function listOf(reply: RedisReply | undefined): readonly RedisReply[] {
@@ -44,6 +46,7 @@ export function optionalNumber(reply: RedisReply | undefined): number | null {
 /** A verdict or outcome by its letter. */
 export function meaningOf<T>(meanings: Readonly<Record<string, T>>, letter: string | undefined): T {
   const meaning = letter === undefined ? undefined : meanings[letter]
-  if (meaning === undefined) throw new HoldfastError('INTERNAL', `a script answered the unknown letter '${String(letter)}'`)
+  if (meaning === undefined)
+    throw new HoldfastError('INTERNAL', `a script answered the unknown letter '${String(letter)}'`)
   return meaning
 }

@@ -4,7 +4,15 @@ import { LaneKeys } from './key.ts'
 import type { RedisArgument, RedisReply, RedisServers } from './servers.ts'
 
 /** Jobs and bytes of one script call. Measured limits: see `docs/decisions/0007-redis-batches.md`. */
-export const BATCH = { enqueueJobs: 250, settlements: 200, claimJobs: 200, leases: 500, reads: 100, values: 20, bytes: 1_048_576 } as const
+export const BATCH = {
+  enqueueJobs: 250,
+  settlements: 200,
+  claimJobs: 200,
+  leases: 500,
+  reads: 100,
+  values: 20,
+  bytes: 1_048_576,
+} as const
 
 export class RedisSession {
   readonly servers: RedisServers
@@ -67,7 +75,11 @@ export function groupByLane<T>(items: readonly T[], idOf: (item: T) => string): 
 }
 
 /** Cuts into parts of at most `count` items and about `bytes` bytes; an item that is larger goes alone. */
-export function chunksOf<T>(items: readonly T[], count: number, sizeOf: (item: T) => number): readonly (readonly T[])[] {
+export function chunksOf<T>(
+  items: readonly T[],
+  count: number,
+  sizeOf: (item: T) => number,
+): readonly (readonly T[])[] {
   const chunks: T[][] = []
   let current: T[] = []
   let bytes = 0

@@ -24,7 +24,10 @@ export class RedisStore {
   readonly registry: LaneRegistry
   private readonly lanes: LaneListener
 
-  constructor(servers: RedisServers, options: { readonly namespace: string; readonly clock: Clock; readonly lanes: LaneListener }) {
+  constructor(
+    servers: RedisServers,
+    options: { readonly namespace: string; readonly clock: Clock; readonly lanes: LaneListener },
+  ) {
     this.session = new RedisSession(servers, options.namespace)
     this.registry = new LaneRegistry(this.session, options.clock)
     this.lanes = options.lanes
@@ -38,7 +41,10 @@ export class RedisStore {
 
   readonly handlers = {
     'job.enqueue': (request) =>
-      enqueue({ session: this.session, registry: this.registry, statesOf: this.statesOf, onReady: this.onReady }, request),
+      enqueue(
+        { session: this.session, registry: this.registry, statesOf: this.statesOf, onReady: this.onReady },
+        request,
+      ),
     'job.turn': async (request) => {
       // After a change of server what is held is renewed before anything is claimed.
       if (request.claims.length > 0) await this.session.servers.settled()
@@ -49,7 +55,9 @@ export class RedisStore {
     'job.progress': (request) => progress(this.session, request),
     'job.cancel': (request) => cancel(this.session, request),
     'job.promote': (request) => promote(this.session, request, this.onReady),
-    'job.get': async ({ ids }) => ({ jobs: (await readJobs(this.session, ids, true)).map((view) => view?.job ?? null) }),
+    'job.get': async ({ ids }) => ({
+      jobs: (await readJobs(this.session, ids, true)).map((view) => view?.job ?? null),
+    }),
     'job.list': async (request) => {
       const lanes = request.lane === null ? await this.registry.list() : [request.lane]
       return listJobs(this.session, request, lanes)

@@ -63,7 +63,10 @@ export class Turn {
     const { settlements, claims } = this.request
     if (!isHoldfastError(error) || error.details.outcome !== 'notDone') return error
     if (settlements.length === 0 && claims.length === 1 && claims[0]?.lanes.length === 1) return error
-    return new HoldfastError(error.code, error.message, { details: { ...error.details, outcome: 'unknown' }, cause: error })
+    return new HoldfastError(error.code, error.message, {
+      details: { ...error.details, outcome: 'unknown' },
+      cause: error,
+    })
   }
 
   /** Settles all lanes; the last call on the first lane of the only claim claims too. */
@@ -71,7 +74,9 @@ export class Turn {
     const lane = only?.lanes[0]
     const groups = groupByLane(this.request.settlements, ({ id }) => id)
     const ofClaim = groups.find((group) => group.lane === lane)
-    await Promise.all(groups.filter((group) => group !== ofClaim).map(({ lane, items }) => this.settleLane(lane, items)))
+    await Promise.all(
+      groups.filter((group) => group !== ofClaim).map(({ lane, items }) => this.settleLane(lane, items)),
+    )
     if (ofClaim === undefined) return null
     const last = await this.settleLane(ofClaim.lane, ofClaim.items, only)
     return last
@@ -131,10 +136,16 @@ export class Turn {
   }
 
   /** Jobs that cannot be read must not hold up their lane for ever. */
-  private async bury(lane: string, damaged: readonly { readonly local: string; readonly token: string }[]): Promise<void> {
+  private async bury(
+    lane: string,
+    damaged: readonly { readonly local: string; readonly token: string }[],
+  ): Promise<void> {
     const failure = { code: 'STORE_CORRUPT', message: 'the record of the job is damaged' }
     const args = damaged.flatMap(({ local, token }) =>
-      otherArguments({ kind: 'dead', id: '', token, durationMs: 0, keepMs: null, code: failure.code, failure, crashes: 0 }, local),
+      otherArguments(
+        { kind: 'dead', id: '', token, durationMs: 0, keepMs: null, code: failure.code, failure, crashes: 0 },
+        local,
+      ),
     )
     await this.session.run('job_turn', lane, [-1, '', '', 0, 0, 0, 0, damaged.length, ...args])
   }
@@ -200,7 +211,12 @@ export class Turn {
         const nowMs = Math.floor(numberOf(reply[0]) / 1000)
         const [ids = [], definitions, runs, terms] = reply.slice(2).map(listOf)
         ids.forEach((id, index) => {
-          found.push(readHeld([id, definitions?.[index] ?? null, runs?.[index] ?? null, terms?.[index] ?? null], { lane, nowMs }))
+          found.push(
+            readHeld([id, definitions?.[index] ?? null, runs?.[index] ?? null, terms?.[index] ?? null], {
+              lane,
+              nowMs,
+            }),
+          )
         })
         if (numberOf(reply[1]) < BATCH.leases) break
       }

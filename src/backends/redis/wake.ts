@@ -4,9 +4,9 @@
  * States: `idle` (no worker wants hints), `waiting` (one blocking pop for all wanted lanes), `backing off` (the pop failed).
  */
 import type { Clock, TimerHandle, Timers } from '../../clock.ts'
-import type { Random } from '../../random.ts'
+import { nonce, type Random } from '../../random.ts'
 import type { HintListener, HintSubscription } from '../backend.ts'
-import { laneOfWakeKey, wakeKey } from './key.ts'
+import { laneOfWakeKey, nudgeKey, wakeKey } from './key.ts'
 import type { RedisSession } from './session.ts'
 import type { LaneListener } from './store.ts'
 
@@ -36,13 +36,17 @@ export class Wake implements LaneListener {
   private readonly options: WakeOptions
   private readonly subscribers = new Set<Subscriber>()
   private readonly passedAt = new Map<string, number>()
-  private isPopping = false
+  /** Lanes of the pop under way; null: none is. */
+  private popping: ReadonlySet<string> | null = null
+  private isNudged = false
+  private readonly nudge: string
   private isClosed = false
   private failures = 0
   private timer: TimerHandle = null
 
   constructor(options: WakeOptions) {
     this.options = options
+    this.nudge = nudgeKey(options.session.namespace, nonce(options.random))
   }
 
   ready(lane: string): void {
@@ -89,22 +93,40 @@ export class Wake implements LaneListener {
     }
   }
 
-  /** Starts the blocking pop unless it stands. Lanes wanted later are in the next one. */
+  /** Starts the blocking pop; one that stands and lacks a lane is interrupted. */
   private wait(): void {
-    if (this.isPopping || this.isClosed || this.timer !== null) return
+    if (this.isClosed || this.timer !== null) return
     const lanes = new Set([...this.subscribers].flatMap(({ isWanted, lanes }) => (isWanted ? [...lanes] : [])))
     if (lanes.size === 0) return
-    this.isPopping = true
+    if (this.popping !== null) {
+      const { popping } = this
+      if (![...lanes].every((lane) => popping.has(lane))) this.interrupt()
+      return
+    }
+    this.popping = lanes
     const { session } = this.options
-    const lists = [...lanes].map((lane) => wakeKey(session.namespace, lane))
+    const lists = [this.nudge, ...[...lanes].map((lane) => wakeKey(session.namespace, lane))]
     session.servers.pop(lists, WAIT_MS).then(
-      (popped) => this.popped(popped === null ? null : laneOfWakeKey(popped.list)),
+      (popped) => this.popped(popped === null || popped.list === this.nudge ? null : laneOfWakeKey(popped.list)),
       () => this.failed(),
     )
   }
 
+  private interrupt(): void {
+    if (this.isNudged) return
+    this.isNudged = true
+    const { servers, scripts } = this.options.session
+    Promise.all([
+      servers.run(scripts.wake_push, [this.nudge], [TOKENS_MAX]),
+      servers.command('PEXPIRE', this.nudge, [this.nudge, 2 * WAIT_MS]),
+    ]).catch(() => {
+      // The pop ends by itself within its time.
+    })
+  }
+
   private popped(lane: string | null): void {
-    this.isPopping = false
+    this.popping = null
+    this.isNudged = false
     this.failures = 0
     // Whoever wanted it is busy by now: somebody else may be idle.
     if (lane !== null && !this.wakeOwn(lane)) this.push(lane)
@@ -112,7 +134,8 @@ export class Wake implements LaneListener {
   }
 
   private failed(): void {
-    this.isPopping = false
+    this.popping = null
+    this.isNudged = false
     if (this.isClosed) return
     const { random, timers } = this.options
     const waitMs = random.next() * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** Math.min(this.failures, 10))
