@@ -1,9 +1,9 @@
 // The rate of `process` for the first 10,000 jobs of a long backlog (--jobs, default 500,000 in memory, 200,000 in SQLite).
-import { handle } from 'holdfast'
+import { handle } from '../holdfast.mjs'
 import { fill, noop, open, perSecond } from './shared.mjs'
 
 export const unit = { name: 'jobs/s', higherIsBetter: true }
-export const defaults = { concurrency: 100, jobs: { memory: 500_000, sqlite: 200_000 } }
+export const defaults = { concurrency: 100, jobs: { memory: 500_000, sqlite: 200_000, redis: 1_000_000 } }
 const MEASURED = 10_000
 
 export async function run(options) {

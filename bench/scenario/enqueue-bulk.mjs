@@ -2,7 +2,7 @@
 import { inputOf, noop, open, perSecond, prove } from './shared.mjs'
 
 export const unit = { name: 'jobs/s', higherIsBetter: true }
-export const defaults = { concurrency: 1, jobs: { memory: 100_000, sqlite: 100_000 } }
+export const defaults = { concurrency: 1, jobs: { memory: 100_000, sqlite: 100_000, redis: 100_000 } }
 const BATCH = 1_000
 
 export async function run(options) {

@@ -1,9 +1,9 @@
 // An idle worker: time from the start of one enqueue to the start of its handler, one job at a time; the median of a run.
-import { handle } from 'holdfast'
+import { handle } from '../holdfast.mjs'
 import { inputOf, noop, open } from './shared.mjs'
 
 export const unit = { name: 'ms p50', higherIsBetter: false }
-export const defaults = { concurrency: 10, jobs: { memory: 300, sqlite: 300 } }
+export const defaults = { concurrency: 10, jobs: { memory: 300, sqlite: 300, redis: 1_000 } }
 
 export async function run(options) {
   const hf = await open(options)

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm'
 import { fill, open, prove } from './shared.mjs'
 
 export const unit = { name: 'bytes/job', higherIsBetter: false }
-export const defaults = { concurrency: 1, jobs: { memory: 100_000, sqlite: 100_000 } }
+export const defaults = { concurrency: 1, jobs: { memory: 100_000, sqlite: 100_000, redis: 100_000 } }
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc')
