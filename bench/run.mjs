@@ -40,6 +40,7 @@ const { values } = parseArgs({
     jobs: { type: 'string' },
     payload: { type: 'string', default: '100' },
     runs: { type: 'string' },
+    processes: { type: 'string' },
     keep: { type: 'string', default: '0' },
     peer: { type: 'string' },
     only: { type: 'string' },
@@ -93,6 +94,7 @@ const options = {
   concurrency,
   jobs: Number(values.jobs ?? (typeof defaultJobs === 'function' ? defaultJobs(concurrency) : defaultJobs)),
   payloadBytes: Number(values.payload),
+  processes: Number(values.processes ?? scenario.defaults.processes ?? 1),
   keepCompleted: values.keep === '0' ? 0 : values.keep,
 }
 const wantedRuns = Number(values.runs ?? scenario.defaults.runs ?? 5)
@@ -170,6 +172,7 @@ const report = {
   payloadBytes: options.payloadBytes,
   jobs: options.jobs,
   keepCompleted: options.keepCompleted,
+  ...(scenario.defaults.processes === undefined ? {} : { processes: options.processes }),
   unit: scenario.unit.name,
   ...(ours.length === 0 ? {} : { ours: sideSummary(ours) }),
   ...(peer === null

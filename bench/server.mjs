@@ -37,7 +37,9 @@ async function startServer(options) {
   const url = `redis://127.0.0.1:${port}`
   const admin = new Redis(url, { retryStrategy: () => 50, maxRetriesPerRequest: null })
   admin.on('error', () => {})
-  await Promise.race([admin.ping(), failed])
+  const info = await Promise.race([admin.info('server'), failed])
+  // Someone else may have taken the port meanwhile, and what is theirs must not be emptied.
+  if (!info.includes(`process_id:${child.pid}\r\n`)) throw new Error(`port ${port} was taken by another server`)
   return {
     url,
     admin,

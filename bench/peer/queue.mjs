@@ -1,32 +1,13 @@
 // The scenarios driven through a queue of bench/queue, so that every peer on Redis does the same work as our side does.
-import { inputOf, inputs, measured, perSecond, prove } from '../scenario/shared.mjs'
+import { backlog } from '../queue/backlog.mjs'
+import { idle } from '../queue/idle.mjs'
+import { latency } from '../queue/latency.mjs'
+import { several } from '../queue/several.mjs'
+import { fill, workUntil } from '../queue/work-until.mjs'
+import { inputOf, measured, perSecond, prove } from '../scenario/shared.mjs'
 
-const BATCH = 1_000
-
-async function fill(queue, count, payloadBytes) {
-  for (let from = 0; from < count; from += BATCH) {
-    await queue.addMany(inputs(from, Math.min(BATCH, count - from), payloadBytes))
-  }
-}
-
-/** Starts a worker and waits for its `goal`-th handler; answers how long that took from the start and from the first handler. */
-async function workUntil(queue, concurrency, goal) {
-  let done = 0
-  let firstAt = 0
-  let reached = () => {}
-  const enough = new Promise((resolve) => {
-    reached = resolve
-  })
-  const worker = await queue.work(concurrency, async () => {
-    done += 1
-    if (done === 1) firstAt = performance.now()
-    if (done === goal) reached(performance.now())
-  })
-  const startedAt = performance.now()
-  worker.start()
-  const endedAt = await enough
-  return { worker, elapsed: endedAt - startedAt, fromFirst: endedAt - firstAt, done: () => done }
-}
+/** Those that open the queue themselves, in this process and in others. */
+const whole = { latency, backlog, idle, processes: several }
 
 const scenarios = {
   async process(queue, options) {
@@ -63,11 +44,14 @@ const scenarios = {
   },
 
   async 'enqueue-bulk'(queue, options) {
-    const startedAt = performance.now()
-    await fill(queue, options.jobs, options.payloadBytes)
-    const elapsed = performance.now() - startedAt
+    let elapsed = 0
+    const extra = await measured(options, async () => {
+      const startedAt = performance.now()
+      await fill(queue, options.jobs, options.payloadBytes)
+      elapsed = performance.now() - startedAt
+    })
     prove('enqueue-bulk', await queue.waiting(), options.jobs)
-    return perSecond(options.jobs, elapsed)
+    return { value: perSecond(options.jobs, elapsed), extra }
   },
 
   async memory(queue, options) {
@@ -79,8 +63,6 @@ const scenarios = {
   },
 }
 
-export const queueScenarios = Object.keys(scenarios)
-
 /** A side of the benchmark that drives `queue` (a module of bench/queue) through a scenario. */
 export function sideOf(module, scenario) {
   return {
@@ -88,6 +70,7 @@ export function sideOf(module, scenario) {
     version: module.version,
     settings: module.settings,
     async run(options) {
+      if (whole[scenario] !== undefined) return whole[scenario](module, options)
       const queue = await module.open(options)
       try {
         return await scenarios[scenario](queue, options)

@@ -29,6 +29,9 @@ export function prove(what, done, expected) {
   if (done !== expected) throw new Error(`${what}: ${done} of ${expected} jobs were done`)
 }
 
+/** Milliseconds of a clock that all processes of a machine share. */
+export const machineTime = () => Number(process.hrtime.bigint()) / 1e6
+
 export const perSecond = (count, ms) => (count / ms) * 1_000
 
 /** Runs `body` and answers the CPU time a job cost this process and the server, in microseconds, and the server's slow scripts. */
