@@ -2,10 +2,10 @@
 import { fileURLToPath } from 'node:url'
 import { runnerImport } from 'vite'
 
-const path = fileURLToPath(new URL('../test/support/services.ts', import.meta.url))
-const { module } = await runnerImport(path, { logLevel: 'error' })
+const path = fileURLToPath(new URL('../test/support/found-services.ts', import.meta.url))
 try {
-  process.stdout.write(JSON.stringify(await module.findServices()))
+  const { module } = await runnerImport(path, { logLevel: 'error' })
+  process.stdout.write(JSON.stringify(module.services))
 } catch (error) {
   console.error(error.message)
   process.exitCode = 1
