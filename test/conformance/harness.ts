@@ -141,7 +141,8 @@ export class Harness {
   }
 
   #open(namespace: string): Promise<Backend> {
-    return this.store.backend({ namespace, clock: this.#clock, random: systemRandom })
+    const platform = { clock: this.#clock, random: systemRandom }
+    return this.store.backend({ ...platform, namespace, warn: () => {}, openDeadlineMs: 10_000 })
   }
 
   /** A worker that looks often and is stopped with the harness. */

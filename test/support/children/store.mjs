@@ -11,8 +11,9 @@ const { systemRandom } = await import(`${dist}/src/random.js`)
 const [, , url, namespace, ...rest] = process.argv
 export const args = rest
 
+const platform = { clock: systemClock, random: systemRandom, warn: () => {}, openDeadlineMs: 10_000 }
 export const connect = () => holdfast.connect(url, { namespace })
-export const openRaw = () => openBackend(url, { namespace, clock: systemClock, random: systemRandom })
+export const openRaw = () => openBackend(url, { ...platform, namespace })
 
 export const say = (...words) => process.stdout.write(`${words.join(' ')}\n`)
 
