@@ -10,6 +10,7 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
+import { containers } from './container.ts'
 
 export type Place =
   | { readonly kind: 'local'; readonly program: string }
@@ -129,8 +130,7 @@ export const thisMachine: Surroundings = {
   },
   containerProblem: async () => {
     try {
-      const { getContainerRuntimeClient } = await import('testcontainers')
-      await getContainerRuntimeClient()
+      await containers().getContainerRuntimeClient()
       return null
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
