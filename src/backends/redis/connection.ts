@@ -117,7 +117,7 @@ export class Connection {
         isSettled = true
         timers.clear(timer)
       }
-      this.redis.callBuffer(name, args.map(wireArgument)).then(
+      this.redis.callBuffer(name, wireArguments(args)).then(
         (reply) => {
           settle()
           resolve(reply as RedisReply)
@@ -150,9 +150,19 @@ function noDatabase(database: number, cause: unknown): unknown {
   })
 }
 
-/** The driver takes other byte arrays than its own for text. */
-function wireArgument(argument: RedisArgument): string | number | Buffer {
-  if (typeof argument !== 'object' || Buffer.isBuffer(argument)) return argument
+type DriverArgument = string | number | Buffer
+
+/** The driver takes other byte arrays than its own for text. Most calls have none, and are not copied. */
+function wireArguments(args: readonly RedisArgument[]): DriverArgument[] {
+  return args.some(isForeign) ? args.map(wireArgument) : (args as DriverArgument[])
+}
+
+function isForeign(argument: RedisArgument): argument is Uint8Array {
+  return typeof argument === 'object' && !Buffer.isBuffer(argument)
+}
+
+function wireArgument(argument: RedisArgument): DriverArgument {
+  if (!isForeign(argument)) return argument as DriverArgument
   return Buffer.from(argument.buffer, argument.byteOffset, argument.byteLength)
 }
 
