@@ -113,6 +113,7 @@ test('a process can end after it closed, though the server hangs, and heard of n
       process.stdin.destroy()
       console.log(JSON.stringify([...outcomes, await wait]))
     })
+    while (!store.isWaiting) await new Promise(setImmediate)
     console.log('ready')
   `
   const child = promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { timeout: 10_000 })

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { afterEach } from 'vitest'
 import { openServers, type ServersOptions } from '#dist/src/backends/redis/connect.js'
+import type { RedisLocation } from '#dist/src/backends/redis/location.js'
 import type { RedisServers } from '#dist/src/backends/redis/servers.js'
 import { parseRedisUrl } from '#dist/src/backends/redis/url.js'
 import { systemClock } from '#dist/src/clock.js'
@@ -22,11 +23,11 @@ afterEach(async () => {
 
 /** Closed after the test. */
 export async function open(
-  url: string,
+  where: string | RedisLocation,
   options: Partial<ServersOptions> = {},
   warnings: Warning[] = [],
 ): Promise<RedisServers> {
-  const servers = await openServers(parseRedisUrl(url), {
+  const servers = await openServers(typeof where === 'string' ? parseRedisUrl(where) : where, {
     namespace: 'test',
     clock: systemClock,
     random: systemRandom,

@@ -6,6 +6,7 @@
  */
 import { Redis, type RedisOptions } from 'ioredis'
 import { HoldfastError } from '../../errors.ts'
+import { commandOf } from './command-line.ts'
 import {
   cannotConnect,
   commandError,
@@ -117,10 +118,12 @@ export class Connection {
         isSettled = true
         timers.clear(timer)
       }
-      this.redis.callBuffer(name, wireArguments(args)).then(
-        (reply) => {
+      const command = commandOf(name, args)
+      this.redis.sendCommand(command)
+      command.promise.then(
+        (reply: RedisReply) => {
           settle()
-          resolve(reply as RedisReply)
+          resolve(reply)
         },
         (error: unknown) => {
           settle()
@@ -148,22 +151,6 @@ function noDatabase(database: number, cause: unknown): unknown {
     details: { field: 'url', outcome: 'refused' },
     cause,
   })
-}
-
-type DriverArgument = string | number | Buffer
-
-/** The driver takes other byte arrays than its own for text. Most calls have none, and are not copied. */
-function wireArguments(args: readonly RedisArgument[]): DriverArgument[] {
-  return args.some(isForeign) ? args.map(wireArgument) : (args as DriverArgument[])
-}
-
-function isForeign(argument: RedisArgument): argument is Uint8Array {
-  return typeof argument === 'object' && !Buffer.isBuffer(argument)
-}
-
-function wireArgument(argument: RedisArgument): DriverArgument {
-  if (!isForeign(argument)) return argument as DriverArgument
-  return Buffer.from(argument.buffer, argument.byteOffset, argument.byteLength)
 }
 
 /** One connection, no queue, no retry: everything that the driver would do by itself is off. */
