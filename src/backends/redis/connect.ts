@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { systemTimers, type Timers, withDeadline } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { BackendOptions } from '../backend.ts'
+import { Cluster } from './cluster.ts'
 import { isFinal } from './errors.ts'
 import type { RedisLocation } from './location.ts'
 import type { ServerReport } from './server-facts.ts'
@@ -37,7 +38,8 @@ export async function openServers(location: RedisLocation, options: ServersOptio
     callTimeoutMs: options.callTimeoutMs ?? CALL_TIMEOUT_MS,
     clientName: `holdfast:${options.namespace}`,
   }
-  const servers: Opening = new Standalone(trusted, wiring)
+  const servers: Opening =
+    trusted.topology === 'cluster' ? new Cluster(trusted, wiring) : new Standalone(trusted, wiring)
   try {
     const reports = await untilConnected(servers, wiring, options.openTimeoutMs ?? OPEN_TIMEOUT_MS)
     checkSettings(reports, trusted, options.warn)
@@ -54,22 +56,22 @@ async function untilConnected(
   timeoutMs: number,
 ): Promise<readonly ServerReport[]> {
   const untilMs = clock.monotonic() + timeoutMs
-  let last: unknown
+  const late = new Error('the server did not answer')
+  let last: Error = late
   for (;;) {
     try {
       const leftMs = Math.max(0, untilMs - clock.monotonic())
-      return await withDeadline(servers.connect(), leftMs, timers, () => notInTime(timeoutMs, last))
+      return await withDeadline(servers.connect(), leftMs, timers, () => late)
     } catch (error) {
-      if (isFinal(error) || clock.monotonic() >= untilMs)
-        throw isFinal(error) ? error : notInTime(timeoutMs, last ?? error)
-      last = error
+      if (isFinal(error)) throw error
+      if (error !== late && error instanceof Error) last = error
+      if (error === late || clock.monotonic() >= untilMs) throw notInTime(timeoutMs, last)
     }
   }
 }
 
-function notInTime(timeoutMs: number, last: unknown): HoldfastError {
-  const why = last instanceof Error ? last.message : 'the server did not answer'
-  return new HoldfastError('STORE_UNAVAILABLE', `no connection within ${timeoutMs} ms: ${why}`, {
+function notInTime(timeoutMs: number, last: Error): HoldfastError {
+  return new HoldfastError('STORE_UNAVAILABLE', `no connection within ${timeoutMs} ms: ${last.message}`, {
     details: { ...(last instanceof HoldfastError ? last.details : {}), outcome: 'notDone' },
     cause: last,
   })
