@@ -29,7 +29,7 @@ import {
 import { createUlidFactory, type Random, systemRandom } from './random.ts'
 import { Runtime } from './runtime.ts'
 import { type Health, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
-import { createLogger, guardLogger, type Logger } from './telemetry.ts'
+import { createLogger, guardLogger, type Logger, limitWarnings, type Warn } from './telemetry.ts'
 import { toSettings, Worker, type WorkerOptions } from './worker.ts'
 
 /** Options of `connect`. */
@@ -91,7 +91,7 @@ export interface Holdfast {
   worker<Context = AppContext>(options: WorkerOptions<Context>): Promise<Worker>
   /** Runs what can run now until nothing can; returns how many jobs were taken. Delayed and retrying jobs stay. */
   runUntilEmpty<Context = AppContext>(options: WorkerOptions<Context>): Promise<number>
-  /** Stops the workers of this client and closes the store. */
+  /** Stops the workers of this client and closes the store. A store that does not end within 5 s is left as it is. */
   close(): Promise<void>
 }
 
@@ -113,8 +113,10 @@ const OPTIONS = new Set([
 export async function connect(url: string, options: ConnectOptions = {}): Promise<Holdfast> {
   const parsed = parseOptions(options)
   const platform = { clock: systemClock, timers: systemTimers, random: systemRandom }
-  const backend = await openBackend(url, { namespace: parsed.namespace, ...platform })
-  return connectWith({ ...platform, backend, options })
+  const warn = toWarn(parsed.logger, platform.clock)
+  const { namespace, callDeadlineMs: openDeadlineMs } = parsed
+  const backend = await openBackend(url, { ...platform, namespace, openDeadlineMs, warn })
+  return connectWith({ ...platform, backend, warn, options })
 }
 
 export interface Platform {
@@ -123,7 +125,12 @@ export interface Platform {
   readonly timers: Timers
   readonly random: Random
   readonly options?: ConnectOptions
+  /** Where the store's warnings go; those of the client are limited together with them. */
+  readonly warn?: Warn
 }
+
+const toWarn = (logger: Logger, clock: Clock): Warn =>
+  limitWarnings((fields, message) => logger.warn(fields, message), clock)
 
 /** A client on a given store, clock, timers and random source: how whole systems are run in virtual time. */
 export function connectWith(platform: Platform): Holdfast {
@@ -152,6 +159,7 @@ export function connectWith(platform: Platform): Holdfast {
     timers,
     random,
     logger: options.logger,
+    warn: platform.warn ?? toWarn(options.logger, clock),
     retention,
     payloadBytesMax,
     inspect: options.inspect,
@@ -216,16 +224,21 @@ function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts):
       return runtime.startedCount
     },
     close: () => {
-      closing ??= closeAll(runtimes, backend)
+      closing ??= closeAll(runtimes, engine)
       return closing
     },
   }) as Holdfast
 }
 
-async function closeAll(runtimes: Set<Runtime>, backend: BackendActor): Promise<void> {
+async function closeAll(runtimes: Set<Runtime>, { backend, warn }: Engine): Promise<void> {
   await Promise.all([...runtimes].map((runtime) => runtime.stop()))
   runtimes.clear()
-  await backend.close()
+  try {
+    await backend.close()
+  } catch (error) {
+    if (!(error instanceof HoldfastError) || error.code !== 'STORE_TIMEOUT') throw error
+    warn({ code: error.code, err: error.message }, 'the store was left without an orderly end')
+  }
 }
 
 const closed = (): HoldfastError => new HoldfastError('CLOSED', 'the client was closed')

@@ -44,6 +44,9 @@ export const DEFAULTS = {
   callDeadlineMs: 10_000,
   prefetch: 200,
   stopDeadlineMs: 30_000,
+  /** Silence of the store after which a worker past its deadline stops without it. */
+  stopSilenceMs: 400,
+  closeDeadlineMs: 5_000,
   listLimit: 100,
 } as const
 

@@ -6,7 +6,7 @@ import type { Clock, Timers } from './clock.ts'
 import type { EnqueueOptions, Handler, JobContract, RetryOption } from './contract.ts'
 import type { JobId } from './job.ts'
 import type { Random } from './random.ts'
-import type { Logger } from './telemetry.ts'
+import type { Logger, Warn } from './telemetry.ts'
 
 export interface WorkerSettings {
   readonly id: string
@@ -30,6 +30,8 @@ export interface Engine {
   readonly timers: Timers
   readonly random: Random
   readonly logger: Logger
+  /** For what the store fails in: a store that is away does not fill the log. */
+  readonly warn: Warn
   readonly retention: Retention
   readonly payloadBytesMax: number
   readonly inspect: Inspect | null

@@ -70,6 +70,7 @@ export const ERROR_CODES = {
     false,
     'The store was migrated by a later release that this one must not write to.',
   ),
+  STORE_DENIED: rule('caller', false, 'The store refused the credentials, or does not permit a command or key.'),
   OVERLOADED: rule('unavailable', true, 'A bounded queue inside this process is full; try again later.'),
   CLOSED: rule('caller', false, 'The client or worker was closed.'),
   INTERNAL: rule('internal', false, 'A broken invariant inside Holdfast; please report it.'),

@@ -13,7 +13,6 @@ import {
   parseInteger,
   parseJobType,
   parseName,
-  parseText,
   refuseUnknown,
   show,
 } from './config.ts'
@@ -291,10 +290,10 @@ function parseStates(value: unknown): readonly JobState[] {
   })
 }
 
+/** Opaque; the store that made it knows more. */
 function parseCursor(value: unknown): string {
-  const text = parseText(value, 'cursor', 64)
-  if (!/^\d{1,16}$/.test(text)) throw invalidArgument('cursor', 'expected the cursor of the page before')
-  return text
+  if (typeof value === 'string' && /^[A-Za-z0-9_-]{1,65536}$/.test(value)) return value
+  throw invalidArgument('cursor', 'expected the cursor of the page before')
 }
 
 function toRecord(job: StoredJob): JobRecord {

@@ -39,9 +39,11 @@ export class Runtime {
   private readonly settings: WorkerSettings
   private readonly supervisor: Supervisor
   private readonly dispatcher: Dispatcher
+  private readonly keeper: LeaseKeeper
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
   private readonly pool: PoolActor | null
   private stopping: Promise<void> | null = null
+  private unlisten: () => void = () => {}
   private fatalError: HoldfastError | null = null
   /** One for each call of `stop`: the earliest ends the wait for handlers. */
   private readonly patience: TimerHandle[] = []
@@ -50,7 +52,7 @@ export class Runtime {
   constructor(engine: Engine, settings: WorkerSettings) {
     this.engine = engine
     this.settings = settings
-    const { backend, clock, timers, random, logger } = engine
+    const { backend, clock, timers, random, logger, warn } = engine
     const { leaseMs, lanes } = settings
     this.supervisor = new Supervisor({ clock, logger, onEscalate: (error) => this.escalated(error) })
     const modules = [...settings.handlers.values()].filter(
@@ -69,14 +71,16 @@ export class Runtime {
       backend,
       clock,
       timers,
-      logger,
+      warn,
       leaseMs,
       onBlocked: (blockedMs) => this.blocked(blockedMs),
     })
+    const notifier = new Notifier(backend.backend, lanes, () => this.dispatcher.wake())
     this.dispatcher = new Dispatcher({
       backend,
       env: this.environment(),
       keeper,
+      wakeUps: notifier,
       lanes,
       concurrency: settings.concurrency,
       leaseMs,
@@ -91,12 +95,12 @@ export class Runtime {
       backend,
       timers,
       random,
-      logger,
+      warn,
       retention: engine.retention,
       reapMs: settings.reapMs,
       onReaped: (reaped) => this.reaped(reaped),
     })
-    const notifier = new Notifier(backend.backend, lanes, () => this.dispatcher.wake())
+    this.keeper = keeper
     this.parts = [keeper, reaper, notifier, this.dispatcher]
   }
 
@@ -123,6 +127,7 @@ export class Runtime {
   }
 
   async start(): Promise<void> {
+    this.unlisten = this.engine.backend.backend.onChange(() => this.keeper.renewNow())
     try {
       await this.pool?.start()
       for (const part of this.parts) {
@@ -131,6 +136,7 @@ export class Runtime {
       }
       this.requireRunning()
     } catch (error) {
+      this.unlisten()
       await this.supervisor.stop()
       await this.pool?.stop()
       this.requireRunning()
@@ -172,8 +178,9 @@ export class Runtime {
   }
 
   /**
-   * Claims nothing more, lets handlers end until the deadline, aborts the rest and gives it back, then closes. A worker that
-   * stops already is hurried by an earlier deadline.
+   * Claims nothing more, lets handlers end until the deadline, aborts the rest and gives it back, then closes. A store that does
+   * not answer delays the end by `stopSilenceMs`; what it was not told is recovered when the leases run out. A worker that stops
+   * already is hurried by an earlier deadline.
    */
   stop(deadlineMs: number = DEFAULTS.stopDeadlineMs): Promise<void> {
     const { timers } = this.engine
@@ -196,11 +203,28 @@ export class Runtime {
     for (const timer of this.patience.splice(0)) timers.clear(timer)
     if (!dispatcher.isQuiet) {
       dispatcher.abortAll()
-      await this.atMost(isQuiet, this.settings.killGraceMs + DEFAULTS.callDeadlineMs)
+      await this.atMost(
+        dispatcher.until(({ active }) => active === 0),
+        this.settings.killGraceMs + DEFAULTS.stopSilenceMs,
+      )
+      await this.tellTheStore()
     }
+    this.unlisten()
     await this.supervisor.stop()
     await this.pool?.stop()
     await delay(0, timers)
+  }
+
+  /** Waits until everything is settled, as long as the store goes on answering. */
+  private async tellTheStore(): Promise<void> {
+    const { dispatcher } = this
+    for (let before = -1; !dispatcher.isQuiet && dispatcher.answeredCount > before; ) {
+      before = dispatcher.answeredCount
+      await this.atMost(
+        dispatcher.until(({ isQuiet, answeredCount }) => isQuiet || answeredCount > before),
+        DEFAULTS.stopSilenceMs,
+      )
+    }
   }
 
   private async atMost(work: Promise<void>, ms: number): Promise<void> {
@@ -304,7 +328,7 @@ export class Runtime {
   }
 
   private failed(error: HoldfastError): void {
-    this.engine.logger.warn({ code: error.code, err: error.message }, 'the store did not answer a turn')
+    this.engine.warn({ code: error.code, err: error.message }, 'the store did not answer a turn')
     this.events.emit('error', error)
   }
 
@@ -315,7 +339,8 @@ export class Runtime {
 
   private escalated(cause: unknown): void {
     this.fatalError = new HoldfastError('INTERNAL', 'an actor failed too often; the worker has stopped', { cause })
-    this.failed(this.fatalError)
+    this.engine.logger.warn({ code: this.fatalError.code, err: this.fatalError.message }, 'the worker has given up')
+    this.events.emit('error', this.fatalError)
     void this.stop(0)
   }
 }

@@ -3,6 +3,7 @@
  * No payload, result, URL or token is ever logged; text is bounded and stays on one line because pino encodes it.
  */
 import { type Logger, pino } from 'pino'
+import type { Clock } from './clock.ts'
 import { invalidArgument } from './errors.ts'
 import type { Failure, JobState } from './job.ts'
 
@@ -52,6 +53,34 @@ function guard(logger: Logger): Logger {
       () => guard(logger),
     ),
   } as unknown as Logger
+}
+
+/** Writes one warning. */
+export type Warn = (fields: Readonly<Record<string, unknown>>, message: string) => void
+
+/** Least time between two warnings of one code. */
+const WARNING_EVERY_MS = 1_000
+
+/**
+ * Lets through one warning of each `code` a second; the next one says in `left_out` how many were held back. A store that is away
+ * fails everybody who asks, again and again, and one line says as much as a thousand. What has no code always goes through.
+ */
+export function limitWarnings(warn: Warn, clock: Pick<Clock, 'monotonic'>): Warn {
+  const lastOf = new Map<unknown, { readonly at: number; leftOut: number }>()
+  return (fields, message) => {
+    if (fields.code === undefined) {
+      warn(fields, message)
+      return
+    }
+    const now = clock.monotonic()
+    const last = lastOf.get(fields.code)
+    if (last !== undefined && now - last.at < WARNING_EVERY_MS) {
+      last.leftOut += 1
+      return
+    }
+    lastOf.set(fields.code, { at: now, leftOut: 0 })
+    warn(last === undefined || last.leftOut === 0 ? fields : { ...fields, left_out: last.leftOut }, message)
+  }
 }
 
 /** The fields of a job's log line and of worker events. */

@@ -28,7 +28,7 @@ export interface WorkerOptions<Context = AppContext> {
   readonly queues?: Readonly<Record<string, { readonly retry?: RetryOption }>>
   /** Only `fifo`: by priority, then time, then order of arrival. */
   readonly ordering?: 'fifo'
-  /** Longest wait between looks at the store when no hint comes. Default 1 s. */
+  /** Longest wait between looks at the store when no hint comes; twice that while the store's wake-ups surely arrive. Default 1 s. */
   readonly poll?: Duration
   /** Pause between looks for leases that ran out. Default 5 s. */
   readonly reap?: Duration
@@ -206,7 +206,11 @@ export class Worker {
     return this
   }
 
-  /** Stops claiming, lets handlers end until `deadline` (default 30 s), aborts the rest, gives it back uncharged, closes. */
+  /**
+   * Stops claiming, lets handlers end until `deadline` (default 30 s), aborts the rest, gives it back uncharged, closes. Once the
+   * handlers have ended, or `killGrace` after their signal, a store that is silent for 400 ms ends the wait as well: what it
+   * was not told is recovered when the leases run out.
+   */
   async stop(options: { readonly deadline?: Duration } = {}): Promise<void> {
     refuseUnknown(options, STOP_OPTIONS, 'options')
     const deadlineMs =

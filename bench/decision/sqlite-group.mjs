@@ -26,7 +26,8 @@ async function rate(dist, path, inFlight) {
   const { systemClock } = await import(`${dist}/src/clock.js`)
   const { systemRandom, createUlidFactory } = await import(`${dist}/src/random.js`)
   const ulid = createUlidFactory(systemClock, systemRandom)
-  const backend = await SqliteBackend.open({ path, namespace: 'bench', clock: systemClock, random: systemRandom })
+  const platform = { clock: systemClock, random: systemRandom, warn: () => {}, openDeadlineMs: 10_000 }
+  const backend = await SqliteBackend.open({ ...platform, path, namespace: 'bench' })
   const job = () => ({
     ...{
       id: `default/${ulid()}`,

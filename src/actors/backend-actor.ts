@@ -4,7 +4,7 @@
  */
 import type { Backend } from '../backends/backend.ts'
 import type { MessageType, Reply, Request } from '../backends/protocol/index.ts'
-import type { Clock, Timers } from '../clock.ts'
+import { type Clock, type Timers, withDeadline } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Random } from '../random.ts'
@@ -36,10 +36,12 @@ export class BackendActor {
   private readonly enqueues: Merger<Enqueue, Enqueued>
   private readonly turns: Merger<Turn, Turned>
   private readonly deadlineMs: number
+  private readonly timers: Timers
   private isClosed = false
 
   constructor(options: BackendActorOptions) {
     this.backend = options.backend
+    this.timers = options.timers
     this.deadlineMs = options.callDeadlineMs ?? DEFAULTS.callDeadlineMs
     this.caller = new StoreCaller({ ...options, callDeadlineMs: this.deadlineMs })
     const { limits } = options.backend
@@ -81,11 +83,19 @@ export class BackendActor {
     return this.caller.contact(type)
   }
 
+  /** Lets the store finish for `closeDeadlineMs` at most, then rejects with STORE_TIMEOUT. Either way no call stays under way. */
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true
     this.caller.close()
-    await this.backend.close()
+    const { closeDeadlineMs } = DEFAULTS
+    try {
+      await withDeadline(this.backend.close(), closeDeadlineMs, this.timers, () => {
+        return new HoldfastError('STORE_TIMEOUT', `${this.backend.name}: was not closed within ${closeDeadlineMs} ms`)
+      })
+    } finally {
+      this.caller.abandon()
+    }
   }
 }
 

@@ -5,12 +5,14 @@ import type { AttemptEnvironment } from './attempt.ts'
 import type { BackendActor } from './backend-actor.ts'
 import type { JobActor } from './job-actor.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
+import type { WakeUps } from './notifier.ts'
 import type { Ending } from './turn-queue.ts'
 
 export interface DispatcherOptions {
   readonly backend: BackendActor
   readonly env: AttemptEnvironment
   readonly keeper: LeaseKeeper
+  readonly wakeUps: WakeUps
   readonly lanes: readonly string[]
   readonly concurrency: number
   readonly leaseMs: number

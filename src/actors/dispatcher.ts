@@ -1,20 +1,20 @@
 /**
  * Fills the slots of one worker: asks for as many jobs as slots are free, starts a job actor for each, and tells the store in
  * the same round trip how the ended ones ended. At most one turn is in flight; what ends meanwhile goes with the next.
- * States: `active` (claims), `draining` (claims nothing, waits for what runs), `stopped`. An idle dispatcher waits for a hint,
- * the next due time, or the poll, whichever comes first.
+ * States: `active` (claims), `draining` (claims nothing, waits for what runs), `stopped`.
  */
 import type { Claim, ClaimedJob, Grant, Reply, Settlement, Verdict } from '../backends/protocol/index.ts'
 import type { TimerHandle } from '../clock.ts'
-import { DEFAULTS } from '../config.ts'
 import type { HoldfastError } from '../errors.ts'
 import { nonce } from '../random.ts'
 import { abortReason } from './abort-reason.ts'
 import { Actor } from './actor.ts'
 import type { DispatcherOptions } from './dispatcher-options.ts'
+import { IdleWait } from './idle-wait.ts'
 import { JobActor } from './job-actor.ts'
 import { HELD_MS, Prefetch } from './prefetch.ts'
 import { type SentTurn, TurnQueue } from './turn-queue.ts'
+import { Watch } from './watch.ts'
 
 type DispatcherMessage =
   | { readonly type: 'wake' }
@@ -22,8 +22,6 @@ type DispatcherMessage =
   | { readonly type: 'over'; readonly actor: JobActor; readonly settlement: Settlement | null }
   | { readonly type: 'turned'; readonly turn: SentTurn; readonly reply: Reply<'job.turn'> }
   | { readonly type: 'notTurned'; readonly turn: SentTurn; readonly error: HoldfastError }
-
-const POLL_JITTER = 0.2
 
 export class Dispatcher extends Actor<DispatcherMessage> {
   private readonly options: DispatcherOptions
@@ -35,12 +33,13 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private isScheduled = false
   private isClaimDue = true
   private isDraining = false
-  private timer: TimerHandle = null
   private started = 0
+  private answered = 0
   private hasMore = false
   private readonly prefetch: Prefetch
+  private readonly wait: IdleWait
   private heldTimer: TimerHandle = null
-  private waiters: (() => void)[] = []
+  private readonly watch = new Watch<Dispatcher>(this)
   private emptyClaim = false
 
   constructor(options: DispatcherOptions) {
@@ -49,6 +48,9 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.slots = options.concurrency
     this.prefetch = new Prefetch(options.prefetch)
     this.lanes = options.lanes
+    const { timers, random } = options.env
+    const { wakeUps, pollMs } = options
+    this.wait = new IdleWait({ timers, random, wakeUps, pollMs, wake: () => this.wake() })
   }
 
   /** Handlers that run now, those given up after their grace not counted. */
@@ -63,6 +65,11 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   /** Attempts that this dispatcher has started. */
   get startedCount(): number {
     return this.started
+  }
+
+  /** Turns that the store has answered. */
+  get answeredCount(): number {
+    return this.answered
   }
 
   resize(slots: number): void {
@@ -83,14 +90,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** Resolves the next time `condition` holds; it is looked at after every change. */
   until(condition: (dispatcher: Dispatcher) => boolean): Promise<void> {
-    if (condition(this)) return Promise.resolve()
-    return new Promise((resolve) => {
-      const check = (): void => {
-        if (condition(this)) resolve()
-        else this.waiters.push(check)
-      }
-      this.waiters.push(check)
-    })
+    return this.watch.until(condition)
   }
 
   /** True when nothing runs, nothing waits to be settled, and the last claim found nothing that could run. */
@@ -106,7 +106,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   /** Claims nothing from now on. */
   drain(): void {
     this.isDraining = true
-    this.options.env.timers.clear(this.timer)
+    this.wait.end()
     this.options.env.timers.clear(this.heldTimer)
     this.giveBackHeldSince(Number.POSITIVE_INFINITY)
     this.schedule()
@@ -148,6 +148,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
         return
       case 'turned':
         this.isTurning = false
+        this.answered += 1
         this.settled(message.turn, message.reply.verdicts)
         this.granted(message.turn, message.reply.grants[0])
         break
@@ -158,14 +159,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       default:
         message satisfies never
     }
-    this.changed()
-  }
-
-  private changed(): void {
-    if (this.waiters.length === 0) return
-    const waiters = this.waiters
-    this.waiters = []
-    for (const check of waiters) check()
+    this.watch.look()
   }
 
   /** Turns after all that is ready now has run, so that jobs which end together are settled together. */
@@ -186,9 +180,11 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     const repeated = unanswered !== null && this.isDraining ? { ...unanswered, limit: 0 } : unanswered
     const claim = repeated ?? this.nextClaim(endings.length > 0)
     if (endings.length === 0 && claim === null) {
-      this.changed()
+      if (this.isDraining || this.freeSlots <= 0) this.wait.interrupt()
+      this.watch.look()
       return
     }
+    this.wait.interrupt()
     const turn = { endings, claim, sentAt: env.clock.monotonic() }
     this.isTurning = true
     this.isClaimDue = false
@@ -204,10 +200,14 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       )
   }
 
+  private get freeSlots(): number {
+    return this.slots - this.running - this.prefetch.size
+  }
+
   private nextClaim(isTurnAnyway: boolean): Claim | null {
     const { backend, env, leaseMs } = this.options
     const extra = this.hasMore ? this.prefetch.extra(this.slots) : 0
-    const free = this.slots - this.running - this.prefetch.size + extra
+    const free = this.freeSlots + extra
     if (this.isDraining || free <= 0 || this.queue.hasSuspects || !(this.isClaimDue || isTurnAnyway)) return null
     const [first = '', ...others] = this.lanes
     const lanes = this.lanes
@@ -240,8 +240,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.emptyClaim = grant.jobs.length === 0 && !grant.more
     this.admit(grant.jobs, turn.sentAt)
     if (grant.more) this.isClaimDue = true
-    if (this.queue.size > 0 || (this.isClaimDue && this.running + this.prefetch.size < this.slots)) this.schedule()
-    else this.waitFor(grant.dueInMs)
+    if (this.queue.size > 0 || (this.isClaimDue && this.freeSlots > 0)) this.schedule()
+    else this.waitFor(grant.dueInMs, this.freeSlots > 0)
   }
 
   private admit(jobs: readonly ClaimedJob[], claimedAt: number): void {
@@ -318,11 +318,12 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       this.options.keeper.drop(actor)
       this.isClaimDue = true
       this.options.onLost(actor)
-      this.changed()
+      this.watch.look()
     } else this.queue.add({ actor, settlement })
     // Threads end one by one, each in a tick of its own; one that got no job stands idle until this turn is answered.
     if (actor.isInThread && this.running < this.slots && !this.isTurning) this.turn()
     else this.schedule()
+    if (this.isDraining) this.watch.look()
   }
 
   private notTurned(turn: SentTurn, error: HoldfastError): void {
@@ -337,14 +338,12 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.isClaimDue = true
     if (error.code === 'CLOSED') return
     this.options.onError(error)
-    this.waitFor(null)
+    // A store that cannot be asked has no wake-up to spend here.
+    this.waitFor(null, false)
   }
 
-  private waitFor(dueInMs: number | null): void {
-    const { env, pollMs = DEFAULTS.pollMs } = this.options
-    const poll = pollMs * (1 + POLL_JITTER * (2 * env.random.next() - 1))
-    env.timers.clear(this.timer)
-    if (this.isDraining && this.queue.size === 0) return
-    this.timer = env.timers.set(() => this.wake(), dueInMs === null ? poll : Math.min(poll, Math.max(0, dueInMs)))
+  private waitFor(dueInMs: number | null, isIdle: boolean): void {
+    if (this.isDraining && this.queue.size === 0) this.wait.end()
+    else this.wait.begin(dueInMs, isIdle && !this.isDraining)
   }
 }

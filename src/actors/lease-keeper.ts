@@ -7,7 +7,7 @@ import type { RenewOutcome } from '../backends/protocol/index.ts'
 import type { Clock, TimerHandle, Timers } from '../clock.ts'
 import type { HoldfastError } from '../errors.ts'
 import { Roster } from '../roster.ts'
-import type { Logger } from '../telemetry.ts'
+import type { Warn } from '../telemetry.ts'
 import { abortReason } from './abort-reason.ts'
 import { Actor } from './actor.ts'
 import type { BackendActor } from './backend-actor.ts'
@@ -35,7 +35,7 @@ export interface LeaseKeeperOptions {
   readonly backend: BackendActor
   readonly clock: Clock
   readonly timers: Timers
-  readonly logger: Logger
+  readonly warn: Warn
   readonly leaseMs: number
   /** Told when a tick came late by more than `BLOCKED_MS`: the main loop stood still, or the machine slept. */
   readonly onBlocked: (blockedMs: number) => void
@@ -45,7 +45,9 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   private readonly options: LeaseKeeperOptions
   private readonly held = new Roster<JobActor>()
   private timer: TimerHandle = null
-  private isRenewing = false
+  private underWay: Promise<void> | null = null
+  /** The renewal that `renewNow` has promised to send after the one under way. */
+  private following: Promise<void> | null = null
   private tickDueAt = 0
 
   constructor(options: LeaseKeeperOptions) {
@@ -66,6 +68,20 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     return this.held.list()
   }
 
+  /**
+   * Renews all that is held with a call that has not been sent yet. Resolves when it was answered and the answer was dealt with, or
+   * it failed; never rejects.
+   */
+  renewNow(): Promise<void> {
+    if (this.underWay === null) return this.renew()
+    this.following ??= this.underWay.then(() => {
+      this.following = null
+      // Whatever is under way by now was sent after this was asked for.
+      return this.underWay ?? this.renew()
+    })
+    return this.following
+  }
+
   protected override onStart(): void {
     this.arm()
   }
@@ -75,7 +91,6 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   }
 
   protected override onRestart(): void {
-    this.isRenewing = false
     this.options.timers.clear(this.timer)
     this.arm()
   }
@@ -91,19 +106,18 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
       case 'tick': {
         const lateMs = this.options.clock.monotonic() - this.tickDueAt
         this.arm()
-        this.renew()
+        if (this.underWay === null) void this.renew()
+        else this.giveUpOverdue()
         if (lateMs > BLOCKED_MS) this.options.onBlocked(lateMs)
         return
       }
       case 'renewed':
-        this.isRenewing = false
         message.asked.forEach((actor, index) => {
           this.apply(actor, message.outcomes[index] ?? 'gone', message.sentAt)
         })
         return
       case 'notRenewed':
-        this.isRenewing = false
-        this.options.logger.warn({ code: message.error.code, leases: this.held.size }, 'leases could not be renewed')
+        this.options.warn({ code: message.error.code, leases: this.held.size }, 'leases could not be renewed')
         this.giveUpOverdue()
         return
       default:
@@ -111,20 +125,21 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     }
   }
 
-  private renew(): void {
-    if (this.isRenewing) {
-      this.giveUpOverdue()
-      return
-    }
-    if (this.held.size === 0) return
+  private renew(): Promise<void> {
+    if (this.held.size === 0) return Promise.resolve()
     const asked = this.held.list()
     const leases = asked.map(({ job }) => ({ id: job.id, token: job.token }))
     const sentAt = this.options.clock.monotonic()
-    this.isRenewing = true
-    this.options.backend.ask('lease.renew', { leases, leaseMs: this.options.leaseMs }).then(
-      ({ outcomes }) => this.tell({ type: 'renewed', asked, sentAt, outcomes }),
-      (error: HoldfastError) => this.tell({ type: 'notRenewed', error }),
+    const answered = (message: KeeperMessage): void => {
+      this.underWay = null
+      // It is dealt with in a microtask of its own, ahead of those who wait for the promise below.
+      this.tell(message)
+    }
+    this.underWay = this.options.backend.ask('lease.renew', { leases, leaseMs: this.options.leaseMs }).then(
+      ({ outcomes }) => answered({ type: 'renewed', asked, sentAt, outcomes }),
+      (error: HoldfastError) => answered({ type: 'notRenewed', error }),
     )
+    return this.underWay
   }
 
   private apply(actor: JobActor, outcome: RenewOutcome, sentAt: number): void {

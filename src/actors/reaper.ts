@@ -2,27 +2,27 @@
  * Takes back jobs whose lease ran out, moves what is due or past its deadline, and removes what retention has given up.
  * Any number may run at once: every write is guarded by the lease token it read, so of two reapers one changes nothing.
  */
-import type { ExpiredLease, Settlement, Verdict } from '../backends/protocol/index.ts'
+import type { ExpiredLease, ReapDecision, Verdict } from '../backends/protocol/index.ts'
 import { decideExpiry, expiryFailure } from '../backends/rules.ts'
 import type { TimerHandle, Timers } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
 import type { HoldfastError } from '../errors.ts'
 import type { Random } from '../random.ts'
-import type { Logger } from '../telemetry.ts'
+import type { Warn } from '../telemetry.ts'
 import { Actor } from './actor.ts'
 import type { Retention } from './attempt.ts'
 import type { BackendActor } from './backend-actor.ts'
 
 export interface Reaped {
   readonly lease: ExpiredLease
-  readonly settlement: Settlement
+  readonly settlement: ReapDecision
 }
 
 export interface ReaperOptions {
   readonly backend: BackendActor
   readonly timers: Timers
   readonly random: Random
-  readonly logger: Logger
+  readonly warn: Warn
   readonly retention: Retention
   readonly reapMs?: number
   readonly maintainMs?: number
@@ -75,7 +75,7 @@ export class Reaper extends Actor<ReaperMessage> {
       () => this.rearm(message.type),
       (error: HoldfastError) => {
         if (this.state === 'active')
-          this.options.logger.warn({ code: error.code }, `${message.type} failed; it is tried again`)
+          this.options.warn({ code: error.code }, `${message.type} failed; it is tried again`)
         this.rearm(message.type)
       },
     )
@@ -113,7 +113,7 @@ function asApplied(reaped: Reaped, verdict: Verdict | undefined): readonly Reape
   return [{ lease, settlement: { kind: 'cancel', id, token, durationMs, failure, keepMs } }]
 }
 
-function decideLease(lease: ExpiredLease, retention: Retention): Settlement {
+function decideLease(lease: ExpiredLease, retention: Retention): ReapDecision {
   const { id, token, cancelRequested, workerId } = lease
   const decision = decideExpiry(lease, cancelRequested)
   const base = { id, token, durationMs: 0, failure: expiryFailure(workerId) }

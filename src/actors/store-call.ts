@@ -4,7 +4,7 @@
  */
 import type { Backend, FailedCallOutcome } from '../backends/backend.ts'
 import type { MessageType, Reply, Request } from '../backends/protocol/index.ts'
-import { type Clock, delay, type Timers, withDeadline } from '../clock.ts'
+import { type Clock, type Timers, withDeadline } from '../clock.ts'
 import { HoldfastError, isHoldfastError } from '../errors.ts'
 import type { Random } from '../random.ts'
 
@@ -30,6 +30,7 @@ export interface StoreContact {
 export class StoreCaller {
   private readonly options: StoreCallOptions
   private readonly contacts = new Map<MessageType, StoreContact>()
+  private readonly pending = new Set<() => void>()
   private isClosed = false
 
   constructor(options: StoreCallOptions) {
@@ -45,6 +46,12 @@ export class StoreCaller {
     this.isClosed = true
   }
 
+  /** Ends what is still under way, outcome unknown: nobody is left who could answer. */
+  abandon(): void {
+    this.close()
+    for (const end of [...this.pending]) end()
+  }
+
   /** Repeats until `budgetMs` is used up. `resend` makes the request that may follow one with an unknown outcome. */
   async call<T extends MessageType>(
     type: T,
@@ -52,12 +59,12 @@ export class StoreCaller {
     budgetMs: number,
     resend: (request: Request<T>) => Request<T> = (same) => same,
   ): Promise<Reply<T>> {
-    const { clock, timers, random } = this.options
+    const { clock, random } = this.options
     const startedAt = clock.monotonic()
     let current = request
     let mayBeDone = false
     for (let failures = 0; ; failures += 1) {
-      if (this.isClosed) throw new HoldfastError('CLOSED', 'the client was closed')
+      if (this.isClosed) throw closed()
       try {
         const reply = await this.once(type, current, Math.min(this.options.callDeadlineMs, budgetMs))
         this.contacts.set(type, { lastOkAt: clock.now(), failuresInARow: 0, lastError: null })
@@ -70,20 +77,52 @@ export class StoreCaller {
         mayBeDone ||= callOutcome(error) === 'unknown'
         if (!error.retryable || isOver) throw mayBeDone ? asUnknown(error) : error
         if (mayBeDone) current = resend(current)
-        await delay(waitMs, timers)
+        await this.pause(waitMs)
       }
     }
   }
 
   private once<T extends MessageType>(type: T, request: Request<T>, deadlineMs: number): Promise<Reply<T>> {
     const { backend, timers } = this.options
-    return withDeadline(backend.call(type, request), deadlineMs, timers, () => {
+    return withDeadline(this.abandonable(backend.call(type, request)), deadlineMs, timers, () => {
       return new HoldfastError('STORE_TIMEOUT', `${backend.name}: ${type} was not answered within ${deadlineMs} ms`, {
         details: { outcome: 'unknown' satisfies FailedCallOutcome, message: type },
       })
     })
   }
+
+  private abandonable<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const end = (): void => reject(closed())
+      this.pending.add(end)
+      work.then(
+        (value) => {
+          this.pending.delete(end)
+          resolve(value)
+        },
+        (error: unknown) => {
+          this.pending.delete(end)
+          reject(error)
+        },
+      )
+    })
+  }
+
+  private pause(waitMs: number): Promise<void> {
+    const { timers } = this.options
+    return new Promise((resolve) => {
+      const end = (): void => {
+        timers.clear(timer)
+        this.pending.delete(end)
+        resolve()
+      }
+      const timer = timers.set(end, waitMs)
+      this.pending.add(end)
+    })
+  }
 }
+
+const closed = (): HoldfastError => new HoldfastError('CLOSED', 'the client was closed')
 
 /** What an error of a call says about its effect; unknown unless the store said more. */
 export function callOutcome(error: HoldfastError): FailedCallOutcome {

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../clock.ts'
 import type { Random } from '../random.ts'
+import type { Warn } from '../telemetry.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { MessageType, Reply, Request } from './protocol/index.ts'
 
@@ -17,13 +18,27 @@ export interface BackendLimits {
 /** A lane that may have become ready; null: some lane. Only ever a hint. */
 export type HintListener = (lane: string | null) => void
 
+/** The hints of one worker. A hint that comes when none is wanted is harmless. */
+export interface HintSubscription {
+  /** Whether this worker has a free slot and nothing to claim: only then does a store spend a wake-up on it. False at first. */
+  want(isWanted: boolean): void
+  /** True while hints surely arrive, so that the poll behind them may be rarer. */
+  readonly isReliable: boolean
+  stop(): void
+}
+
 export interface Backend {
   readonly name: string
   readonly capabilities: Capabilities
   readonly limits: BackendLimits
   call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>>
-  /** Returns a function that stops the hints. */
-  onHint(listener: HintListener): () => void
+  /** Hints about these lanes; others may come too. */
+  subscribe(lanes: readonly string[], listener: HintListener): HintSubscription
+  /**
+   * The listener is called, and awaited, when the store may be another server than before (restart, failover): what is held is
+   * renewed before anything is claimed. It never rejects. Returns a function that removes it.
+   */
+  onChange(listener: () => Promise<void>): () => void
   close(): Promise<void>
 }
 
@@ -32,6 +47,10 @@ export interface BackendOptions {
   readonly namespace: string
   readonly clock: Clock
   readonly random: Random
+  /** Writes a warning to the log of the client; those of one `code` at most once a second. */
+  readonly warn: Warn
+  /** How long opening may take. */
+  readonly openDeadlineMs: number
 }
 
 /**

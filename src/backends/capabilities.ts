@@ -7,8 +7,12 @@ import { HoldfastError, invalidArgument } from '../errors.ts'
 export interface Capabilities {
   /** Accepted jobs survive the end of the process. */
   readonly durableJobs: boolean
-  /** What an acknowledged write survives: nothing, the end of the process, or a power cut. */
-  readonly durability: 'none' | 'process' | 'power'
+  /**
+   * What an acknowledged write survives. `none`: nothing is kept for sure. `process`: the end of the process. `everysec`: all but a
+   * crash of the server within the next second or two. `always`: was flushed to the server's disk first. `replicated`: the loss of the
+   * server, once its replicas have it. `power`: a power cut.
+   */
+  readonly durability: 'none' | 'process' | 'everysec' | 'always' | 'replicated' | 'power'
   /** Several processes on one machine may share the store. */
   readonly sameHostProcesses: boolean
   /** Several machines may share the store. */

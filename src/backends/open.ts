@@ -2,15 +2,18 @@
 import { HoldfastError } from '../errors.ts'
 import type { Backend, BackendOptions } from './backend.ts'
 import { MemoryBackend } from './memory/backend.ts'
+import type { RedisLocation } from './redis/location.ts'
+import { isRedisUrl, parseRedisUrl } from './redis/url.ts'
 
 export type StoreLocation =
   | { readonly kind: 'memory'; readonly name: string }
   | { readonly kind: 'sqlite'; readonly path: string; readonly mode: SqliteMode }
+  | { readonly kind: 'redis'; readonly location: RedisLocation }
 
 /** `rwc` creates a missing file, `rw` does not, `ro` only reads. */
 export type SqliteMode = 'rwc' | 'rw' | 'ro'
 
-const SCHEMES = 'memory:, sqlite:PATH, sqlite::memory:'
+const SCHEMES = 'memory:, sqlite:PATH, sqlite::memory:, redis://HOST:PORT, rediss:, redis+cluster://, redis+sentinel://'
 
 function refuse(problem: string): HoldfastError {
   return new HoldfastError('INVALID_URL', `url: ${problem}; known are ${SCHEMES}`, { details: { field: 'url' } })
@@ -20,6 +23,7 @@ function refuse(problem: string): HoldfastError {
 export function parseStoreUrl(url: unknown): StoreLocation {
   if (typeof url !== 'string' || url === '') throw refuse('expected the URL of a store')
   if (url === 'memory' || url === 'in-memory') return { kind: 'memory', name: '' }
+  if (isRedisUrl(url)) return { kind: 'redis', location: parseRedisUrl(url) }
   const scheme = /^([a-z+]+):/i.exec(url)?.[1]?.toLowerCase()
   if (scheme === undefined) throw refuse('no scheme')
   const rest = url.slice(scheme.length + 1)
@@ -45,14 +49,17 @@ function splitOnce(text: string, separator: string): readonly string[] {
   return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** Opens the store that the URL names. */
+/** Opens the store that the URL names, or that a client of ioredis is connected to; the client itself is left alone. */
 export async function openBackend(url: unknown, options: BackendOptions): Promise<Backend> {
+  if (typeof url === 'object') return openClient(url, options)
   const location = parseStoreUrl(url)
   switch (location.kind) {
     case 'memory':
       return new MemoryBackend(location.name, options)
     case 'sqlite':
       return openSqlite(location, options)
+    case 'redis':
+      return openRedis(location.location, options)
     default:
       return location satisfies never
   }
@@ -64,4 +71,15 @@ async function openSqlite(
 ): Promise<Backend> {
   const { SqliteBackend } = await import('./sqlite/backend.ts')
   return SqliteBackend.open({ ...options, path, readonly: mode === 'ro', create: mode === 'rwc' })
+}
+
+async function openRedis(location: RedisLocation, options: BackendOptions): Promise<Backend> {
+  const { RedisBackend } = await import('./redis/backend.ts')
+  return RedisBackend.open({ ...options, location })
+}
+
+async function openClient(client: unknown, options: BackendOptions): Promise<Backend> {
+  const { isRedisClient, locationOfClient } = await import('./redis/client-location.ts')
+  if (!isRedisClient(client)) throw refuse('expected the URL of a store, or a client of ioredis')
+  return openRedis(locationOfClient(client), options)
 }

@@ -67,7 +67,12 @@ export function expiryFailure(workerId: string): Failure {
 
 /** The epoch of the next grant: never below the store's microseconds, always above the one before. */
 export function nextEpoch(previous: number, storeNowMs: number): number {
-  return Math.max(previous + 1, Math.floor(storeNowMs * 1000))
+  return nextEpochUs(previous, Math.floor(storeNowMs * 1000))
+}
+
+/** The same for a store that tells microseconds itself. */
+export function nextEpochUs(previous: number, storeNowUs: number): number {
+  return Math.max(previous + 1, storeNowUs)
 }
 
 /** The token of one grant. `ordinal` tells apart the jobs that one claim is given. */

@@ -62,9 +62,13 @@ const SUITES = [
 export interface OpenedStore {
   /** How other processes reach it; null: they cannot. */
   readonly url: string | null
+  /** Where one server serves many tests: the namespace that stands for the default one in this test. */
+  readonly namespace?: string
   backend(options: BackendOptions): Promise<Backend>
   /** Called when all clients are closed: the same data again, or none where nothing is kept. */
   reopen(): Promise<void>
+  /** Where the store has a clock of its own: moves it, so that it goes with the clock that clients are given. */
+  advance?(ms: number): Promise<void>
   /** Writes a state that no release knows into the record of a job; null: nothing can be damaged. */
   readonly damageState: ((jobId: string, state: string) => Promise<void>) | null
   remove(): Promise<void>
@@ -104,10 +108,11 @@ export class Harness {
   /** Moves the store's clock; timers stay as they are. */
   async advance(ms: number): Promise<void> {
     this.#offsetMs += ms
+    await this.store.advance?.(ms)
   }
 
   async connect({ hints = true, wrap, ...options }: HarnessConnectOptions = {}): Promise<Holdfast> {
-    const { namespace = 'default' } = options
+    const namespace = this.#namespace(options.namespace)
     const opened = await this.#open(namespace)
     const heard = hints ? opened : withoutHints(opened)
     const client = connectWith({
@@ -115,21 +120,29 @@ export class Harness {
       clock: this.#clock,
       timers: systemTimers,
       random: systemRandom,
-      options: { logger: silent, ...options },
+      options: { logger: silent, ...options, namespace },
     })
     this.#clients.push(client)
     return client
   }
 
   /** The protocol itself, on a connection of its own. */
-  async raw(namespace = 'default'): Promise<Backend> {
-    const backend = await this.#open(namespace)
+  async raw(namespace?: string): Promise<Backend> {
+    const backend = await this.#open(this.#namespace(namespace))
     this.#raws.push(backend)
     return backend
   }
 
+  /** What a test calls `name`, as the store knows it. */
+  #namespace(name = 'default'): string {
+    const { namespace } = this.store
+    if (namespace === undefined) return name
+    return name === 'default' ? namespace : `${namespace}.${name}`
+  }
+
   #open(namespace: string): Promise<Backend> {
-    return this.store.backend({ namespace, clock: this.#clock, random: systemRandom })
+    const platform = { clock: this.#clock, random: systemRandom }
+    return this.store.backend({ ...platform, namespace, warn: () => {}, openDeadlineMs: 10_000 })
   }
 
   /** A worker that looks often and is stopped with the harness. */
@@ -149,7 +162,7 @@ export class Harness {
   spawn(script: string, ...args: readonly string[]): Child {
     const { url } = this.store
     if (url === null) throw new Error('other processes cannot reach this store')
-    const child = new Child(script, [url, ...args])
+    const child = new Child(script, [url, this.#namespace(), ...args])
     this.#children.push(child)
     return child
   }

@@ -38,10 +38,12 @@ function manyfold(): unknown {
 export function hostileCodeSuite({ harness }: SuiteContext): void {
   async function endsDead(handler: Handler<AppContext>, input: unknown = 1): Promise<unknown> {
     const hf = await harness().connect()
-    await harness().worker(hf, { handlers: [handler] })
+    const worker = await harness().worker(hf, { handlers: [handler] })
     const job = await hf.enqueue('task', input, { retry: retry.none() })
     const error = await rejection(within(job.result(), 'the job ends'))
     expect(error.code).toBe('JOB_DEAD')
+    // Or it would take the next job, which is for another handler.
+    await worker.stop()
     return (await hf.get(job.id))?.lastFailure
   }
 

@@ -265,7 +265,7 @@ function callOf(message: spec.Message, token: string): BackendMessage {
   if (item === null) {
     return { type: 'lease.renew', leases: [{ id: idOf(message.job), token }], leaseMs: spec.LEASE_MS }
   }
-  return message.kind === 'requeue'
+  return message.kind === 'requeue' && item.kind !== 'complete'
     ? { type: 'lease.reap', decisions: [item], limit: 0 }
     : { type: 'job.turn', settlements: [item], claims: [], resend: false }
 }

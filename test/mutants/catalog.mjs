@@ -8,6 +8,7 @@ const SETTLE = 'src/backends/memory/settle.js'
 const LANE = 'src/backends/memory/lane.js'
 const RULES = 'src/backends/rules.js'
 const DISPATCHER = 'src/actors/dispatcher.js'
+const IDLE_WAIT = 'src/actors/idle-wait.js'
 const SQLITE = 'src/backends/sqlite/statement'
 
 const EXPLORE = 'test/model/explore.test.ts'
@@ -15,6 +16,8 @@ const ORDER = 'test/model/order.test.ts'
 const RULES_TEST = 'test/model/rules.test.ts'
 const SIMULATION = 'test/simulation/simulation.test.ts'
 const REGRESSIONS = 'test/simulation/regressions.test.ts'
+const HINTS = 'test/runtime/hints.test.ts'
+const OUTAGE = 'test/runtime/outage.test.ts'
 const PREFETCH = 'test/runtime/prefetch.test.ts'
 const SQLITE_MODEL = 'test/sqlite/model.test.ts'
 
@@ -196,10 +199,66 @@ export const MUTANTS = [
   },
   {
     name: 'notify-only-wake-up',
-    file: DISPATCHER,
-    find: 'this.timer = env.timers.set(() => this.wake(),',
-    replace: 'this.timer = env.timers.set(() => {},',
+    file: IDLE_WAIT,
+    find: 'this.timer = timers.set(wake,',
+    replace: 'this.timer = timers.set(() => {},',
     suites: [SIMULATION],
+  },
+  {
+    name: 'wake-ups-for-a-busy-worker',
+    file: IDLE_WAIT,
+    find: 'wakeUps.want(isIdle);',
+    replace: 'wakeUps.want(true);',
+    suites: [HINTS],
+  },
+  {
+    name: 'wake-ups-while-claiming',
+    file: IDLE_WAIT,
+    find: 'this.options.wakeUps.want(false);',
+    replace: ';',
+    suites: [HINTS],
+  },
+  {
+    name: 'poll-rarer-without-wake-ups',
+    file: IDLE_WAIT,
+    find: 'isIdle && wakeUps.isReliable ?',
+    replace: 'true ?',
+    suites: [HINTS],
+  },
+  {
+    name: 'renewal-under-way-counted-as-fresh',
+    file: 'src/actors/lease-keeper.js',
+    find: 'return this.underWay ?? this.renew();',
+    replace: 'return undefined;',
+    suites: [HINTS],
+  },
+  {
+    name: 'stop-waits-for-a-silent-store',
+    file: 'src/runtime.js',
+    find: 'await this.tellTheStore();',
+    replace: 'await isQuiet;',
+    suites: [OUTAGE],
+  },
+  {
+    name: 'stop-gives-up-on-a-slow-store',
+    file: 'src/runtime.js',
+    find: 'for (let before = -1; !dispatcher.isQuiet',
+    replace: 'for (let before = -1; before === -1 && !dispatcher.isQuiet',
+    suites: [OUTAGE],
+  },
+  {
+    name: 'close-leaves-calls-under-way',
+    file: 'src/actors/backend-actor.js',
+    find: 'this.caller.abandon();',
+    replace: ';',
+    suites: [OUTAGE],
+  },
+  {
+    name: 'every-warning-written',
+    file: 'src/telemetry.js',
+    find: 'now - last.at < WARNING_EVERY_MS',
+    replace: 'false',
+    suites: [OUTAGE],
   },
   {
     name: 'unanswered-settlements-forgotten',

@@ -22,7 +22,9 @@ test('two processes on one file: 2,000 jobs, each effect exactly once, and both 
   const effects = join(folder, 'effects')
   const hf = await connect(url)
   const ids: string[] = []
-  const children = ['first', 'second'].map((name) => new Child('work.mjs', [url, '30000', `${effects}-${name}`, 'go']))
+  const children = ['first', 'second'].map(
+    (name) => new Child('work.mjs', [url, 'default', '30000', `${effects}-${name}`, 'go']),
+  )
   try {
     await Promise.all(children.map((child) => child.line('ready')))
     for (let from = 0; from < JOBS; from += 100) {

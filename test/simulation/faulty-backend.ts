@@ -3,7 +3,8 @@
  * The store executes messages one at a time and writes down what each did: this order is the truth that the checkers judge.
  * The network delays, loses, cuts, repeats and reorders as its faults say, all by one seeded source of chance.
  */
-import type { Backend, HintListener } from '#dist/src/backends/backend.js'
+import type { Backend, HintListener, HintSubscription } from '#dist/src/backends/backend.js'
+import { everyHint, neverChanges } from '#dist/src/backends/local.js'
 import { MEMORY_CAPABILITIES } from '#dist/src/backends/memory/backend.js'
 import { MemoryStore } from '#dist/src/backends/memory/store.js'
 import type { MessageType, Reply, Request } from '#dist/src/backends/protocol/index.js'
@@ -117,6 +118,7 @@ export class FaultyBackend implements Backend {
   readonly name = 'simulated'
   readonly capabilities = MEMORY_CAPABILITIES
   readonly limits = { enqueueJobs: 10, turnSettlements: 10, claimJobs: 10 }
+  readonly onChange = neverChanges
   faults: Faults
   private readonly process: VirtualProcess
   private readonly store: SimulatedStore
@@ -195,10 +197,11 @@ export class FaultyBackend implements Backend {
     return this.random.next() * this.faults.lateMs
   }
 
-  onHint(listener: HintListener): () => void {
-    return this.store.listen((lane) => {
+  subscribe(_lanes: readonly string[], listener: HintListener): HintSubscription {
+    const stop = this.store.listen((lane) => {
       if (!this.random.chance(this.faults.dropHints)) this.process.set(() => listener(lane), this.travel())
     })
+    return everyHint(stop)
   }
 
   close(): Promise<void> {

@@ -2,7 +2,8 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { StoreCaller } from '#dist/src/actors/store-call.js'
-import type { Backend } from '#dist/src/backends/backend.js'
+import type { Backend, HintSubscription } from '#dist/src/backends/backend.js'
+import { everyHint, neverChanges } from '#dist/src/backends/local.js'
 import { MEMORY_CAPABILITIES } from '#dist/src/backends/memory/backend.js'
 import type { MessageType, Reply, Request } from '#dist/src/backends/protocol/index.js'
 import { connectWith } from '#dist/src/client.js'
@@ -21,6 +22,7 @@ class ScriptedBackend implements Backend {
   readonly name = 'scripted'
   readonly capabilities = MEMORY_CAPABILITIES
   readonly limits = { enqueueJobs: 10, turnSettlements: 10, claimJobs: 10 }
+  readonly onChange = neverChanges
   readonly requests: unknown[] = []
   private readonly answers: Answer[]
 
@@ -35,8 +37,8 @@ class ScriptedBackend implements Backend {
     return Promise.reject(new HoldfastError('STORE_UNAVAILABLE', outcome, { details: { outcome } }))
   }
 
-  onHint(): () => void {
-    return () => {}
+  subscribe(): HintSubscription {
+    return everyHint(() => {})
   }
 
   close(): Promise<void> {

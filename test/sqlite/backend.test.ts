@@ -3,10 +3,8 @@ import { renameSync, rmSync } from 'node:fs'
 import type { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
 import { SqliteBackend, type SqliteBackendOptions } from '#dist/src/backends/sqlite/backend.js'
-import { systemClock } from '#dist/src/clock.js'
 import { HoldfastError } from '#dist/src/errors.js'
-import { systemRandom } from '#dist/src/random.js'
-import { claim, freshPath, job, ManualClock, openStore } from './support.ts'
+import { claim, freshPath, job, ManualClock, openStore, quiet } from './support.ts'
 
 const opened: SqliteBackend[] = []
 afterEach(async () => {
@@ -14,8 +12,7 @@ afterEach(async () => {
 })
 
 async function open(options: Partial<SqliteBackendOptions> = {}): Promise<SqliteBackend> {
-  const defaults = { path: ':memory:', namespace: 'test', clock: systemClock, random: systemRandom }
-  const backend = await SqliteBackend.open({ ...defaults, ...options })
+  const backend = await SqliteBackend.open({ ...quiet, path: ':memory:', ...options })
   opened.push(backend)
   return backend
 }
@@ -32,8 +29,8 @@ const failureOf = (work: Promise<unknown>): Promise<HoldfastError | null> =>
 /** Resolves at the first hint that fits. */
 function hint(backend: SqliteBackend): Promise<string | null> {
   return new Promise((resolve) => {
-    const stop = backend.onHint((lane) => {
-      stop()
+    const subscription = backend.subscribe(['mail'], (lane) => {
+      subscription.stop()
       resolve(lane)
     })
   })

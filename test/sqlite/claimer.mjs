@@ -7,7 +7,8 @@ const { SqliteBackend } = await load('backends/sqlite/backend.js')
 const { systemClock } = await load('clock.js')
 const { nonce, systemRandom } = await load('random.js')
 
-const backend = await SqliteBackend.open({ path, namespace: 'test', clock: systemClock, random: systemRandom })
+const platform = { clock: systemClock, random: systemRandom, warn: () => {}, openDeadlineMs: 10_000 }
+const backend = await SqliteBackend.open({ ...platform, path, namespace: 'test' })
 const claimed = []
 let settlements = []
 for (;;) {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { MemoryStore } from '#dist/src/backends/memory/store.js'
-import type { Claim, MessageType, Reply, Request, Settlement } from '#dist/src/backends/protocol/index.js'
+import type { Claim, MessageType, ReapDecision, Reply, Request, Settlement } from '#dist/src/backends/protocol/index.js'
 import type { SqliteStore } from '#dist/src/backends/sqlite/store.js'
 import { JOB_STATES, type JobDefinition } from '#dist/src/job.js'
 import { job, ManualClock, openStore } from './support.ts'
@@ -220,10 +220,13 @@ const progress = targets.map(
 const reap = fc.record({ settlements: fc.array(settlement, { maxLength: 3 }), isHonest: fc.boolean() }).map(
   ({ settlements, isHonest }): Command =>
     (pair) => {
-      const decisions = settlements.flatMap((make) => make(pair) ?? [])
+      const decisions = settlements.flatMap((make) => {
+        const decision = make(pair)
+        return decision === null || decision.kind === 'complete' ? [] : decision
+      })
       const { expired } = pair.send('lease.reap', { decisions, limit: 1_000 })
       if (!isHonest) return
-      const requeued = expired.map(({ id, token, crashes, cancelRequested }): Settlement => {
+      const requeued = expired.map(({ id, token, crashes, cancelRequested }): ReapDecision => {
         const base = { id, token, durationMs: 0, keepMs: null, failure: failure('LEASE_EXPIRED') }
         return cancelRequested ? { ...base, kind: 'cancel' } : { ...base, kind: 'requeue', crashes: crashes + 1 }
       })

@@ -6,13 +6,11 @@ import { expect, test } from 'vitest'
 import { SqliteBackend } from '#dist/src/backends/sqlite/backend.js'
 import { migrate, migrationOf, readMigrations } from '#dist/src/backends/sqlite/migrate.js'
 import { checkDriverVersion, checkSqliteVersion, loadDriver } from '#dist/src/backends/sqlite/open-checks.js'
-import { systemClock } from '#dist/src/clock.js'
 import { HoldfastError } from '#dist/src/errors.js'
-import { systemRandom } from '#dist/src/random.js'
-import { claim, freshPath, job, openStore } from './support.ts'
+import { claim, freshPath, job, openStore, quiet } from './support.ts'
 
 const open = (path: string, more: { readonly?: boolean; create?: boolean } = {}): Promise<SqliteBackend> =>
-  SqliteBackend.open({ path, namespace: 'test', clock: systemClock, random: systemRandom, ...more })
+  SqliteBackend.open({ ...quiet, path, ...more })
 
 async function errorOf(work: Promise<unknown>): Promise<HoldfastError> {
   const error: unknown = await work.then(

@@ -32,6 +32,15 @@ export function openStore(options: Partial<SqliteStoreOptions> = {}, clock: Cloc
   return new SqliteStore({ path: ':memory:', namespace: 'test', ...options }, surroundingsOf(clock))
 }
 
+/** What a backend is opened with beside its path. */
+export const quiet = {
+  namespace: 'test',
+  clock: systemClock,
+  random: systemRandom,
+  warn: () => {},
+  openDeadlineMs: 10_000,
+} as const
+
 const folders: string[] = []
 process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })

@@ -1,22 +1,24 @@
 /** Backends that misbehave as networks do, and one that only tells what it answers. */
 import type { Backend } from '#dist/src/backends/backend.js'
+import { everyHint } from '#dist/src/backends/local.js'
 import type { MessageType } from '#dist/src/backends/protocol/index.js'
 import { HoldfastError } from '#dist/src/errors.js'
 
 /** The same store, with some members replaced. */
-function over(backend: Backend, changes: Partial<Backend>): Backend {
+export function over(backend: Backend, changes: Partial<Backend>): Backend {
   return {
     name: backend.name,
     capabilities: backend.capabilities,
     limits: backend.limits,
     call: (type, request) => backend.call(type, request),
-    onHint: (listener) => backend.onHint(listener),
+    subscribe: (lanes, listener) => backend.subscribe(lanes, listener),
+    onChange: (listener) => backend.onChange(listener),
     close: () => backend.close(),
     ...changes,
   }
 }
 
-export const withoutHints = (backend: Backend): Backend => over(backend, { onHint: () => () => {} })
+export const withoutHints = (backend: Backend): Backend => over(backend, { subscribe: () => everyHint(() => {}) })
 
 /** Does what is asked, and loses the reply when `isLost` says so. */
 export function losingReplies(backend: Backend, isLost: (type: MessageType) => boolean): Backend {

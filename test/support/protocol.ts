@@ -7,6 +7,7 @@ import type {
   ClaimedJob,
   Grant,
   LeaseRef,
+  ReapDecision,
   RenewOutcome,
   Settlement,
   StoredJob,
@@ -106,20 +107,20 @@ export const retryIn = (job: LeaseRef, delayMs: number): Settlement => ({
   retry: DEFAULT_RETRY,
   maxAttempts: 7,
 })
-export const dead = (job: LeaseRef): Settlement => ({
+export const dead = (job: LeaseRef): ReapDecision => ({
   ...base(job),
   kind: 'dead',
   code: 'PERMANENT_ERROR',
   failure: { code: 'PERMANENT_ERROR', message: 'no use' },
   crashes: 0,
 })
-export const cancelled = (job: LeaseRef): Settlement => ({
+export const cancelled = (job: LeaseRef): ReapDecision => ({
   ...base(job),
   kind: 'cancel',
   failure: { code: 'CANCELLED', message: 'cancelled' },
 })
 export const release = (job: LeaseRef): Settlement => ({ ...base(job), kind: 'release', started: true })
-export const requeue = (job: LeaseRef): Settlement => ({
+export const requeue = (job: LeaseRef): ReapDecision => ({
   ...base(job),
   kind: 'requeue',
   failure: { code: 'LEASE_EXPIRED', message: 'the lease ran out' },

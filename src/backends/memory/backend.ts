@@ -2,8 +2,9 @@
  * The memory store behind the backend interface. Stores opened under one name share their jobs within the process;
  * an unnamed store is private to its client.
  */
-import type { Backend, BackendOptions, HintListener } from '../backend.ts'
+import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { MemoryStore } from './store.ts'
 
@@ -44,6 +45,7 @@ export class MemoryBackend implements Backend {
   readonly name = 'memory'
   readonly capabilities = MEMORY_CAPABILITIES
   readonly limits = { enqueueJobs: 10_000, turnSettlements: 10_000, claimJobs: 10_000 }
+  readonly onChange = neverChanges
   private readonly shared: Shared
 
   constructor(name: string, options: BackendOptions) {
@@ -65,9 +67,9 @@ export class MemoryBackend implements Backend {
     for (const listener of this.shared.listeners) listener(lane)
   }
 
-  onHint(listener: HintListener): () => void {
+  subscribe(_lanes: readonly string[], listener: HintListener): HintSubscription {
     this.shared.listeners.add(listener)
-    return () => this.shared.listeners.delete(listener)
+    return everyHint(() => this.shared.listeners.delete(listener))
   }
 
   close(): Promise<void> {

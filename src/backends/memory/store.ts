@@ -6,6 +6,7 @@ import type { Clock } from '../../clock.ts'
 import type { JobId } from '../../job.ts'
 import { isTerminal } from '../../job.ts'
 import { Roster } from '../../roster.ts'
+import { sequenceBefore } from '../cursor.ts'
 import type { Claim, Grant, Reply, Request, Settlement, SyncBackendHandlers, Verdict } from '../protocol/index.ts'
 import { leaseToken, nextEpoch } from '../rules.ts'
 import { Lane } from './lane.ts'
@@ -259,7 +260,7 @@ export class MemoryStore {
   }
 
   private list(query: Request<'job.list'>): Reply<'job.list'> {
-    const before = query.cursor === null ? Number.POSITIVE_INFINITY : Number(query.cursor)
+    const before = sequenceBefore(query.cursor)
     const wanted = [...this.jobs.values()]
       .filter((row) => row.sequence < before)
       .filter((row) => query.lane === null || row.definition.lane === query.lane)

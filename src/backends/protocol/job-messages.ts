@@ -62,6 +62,9 @@ export type Settlement =
   /** Only in `lease.reap`: the lease ran out and budget is left. */
   | (SettlementBase & { readonly kind: 'requeue'; readonly failure: Failure; readonly crashes: number })
 
+/** What is decided about an expired lease; only its owner can complete a job. */
+export type ReapDecision = Exclude<Settlement, { readonly kind: 'complete' }>
+
 /**
  * `applied`: done now. `alreadyApplied`: this same settlement was applied before. `cancelled`: a retry, release or
  * requeue of a job whose cancellation was requested became its cancellation. `leaseLost`: another grant, an expiry or
@@ -173,7 +176,7 @@ export interface JobProtocol {
   }
   /** Applies decisions about expired leases (only if still expired), then names up to `limit` more that are. */
   'lease.reap': {
-    request: { readonly decisions: readonly Settlement[]; readonly limit: number }
+    request: { readonly decisions: readonly ReapDecision[]; readonly limit: number }
     reply: { readonly verdicts: readonly Verdict[]; readonly expired: readonly ExpiredLease[] }
   }
   'job.progress': {

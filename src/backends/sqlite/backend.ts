@@ -4,8 +4,9 @@
  */
 import { systemClock } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
-import type { Backend, BackendOptions, HintListener } from '../backend.ts'
+import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { type ConnectionOptions, MEMORY_PATH } from './connection.ts'
 import type { Call } from './group-commit.ts'
@@ -43,6 +44,7 @@ export class SqliteBackend implements Backend {
   readonly name = 'sqlite'
   readonly capabilities: Capabilities
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
+  readonly onChange = neverChanges
   private readonly options: SqliteBackendOptions
   private readonly listeners = new Set<HintListener>()
   private thread: StoreThread | null = null
@@ -110,12 +112,12 @@ export class SqliteBackend implements Backend {
     for (const listener of this.listeners) listener(lane)
   }
 
-  onHint(listener: HintListener): () => void {
+  subscribe(_lanes: readonly string[], listener: HintListener): HintSubscription {
     this.listeners.add(listener)
     if (this.listeners.size === 1) this.thread?.watch(true)
-    return () => {
+    return everyHint(() => {
       if (this.listeners.delete(listener) && this.listeners.size === 0) this.thread?.watch(false)
-    }
+    })
   }
 
   /** Finishes what was sent, writes the log back, ends the thread. */

@@ -2,6 +2,7 @@
 
 import type { AttemptRecord } from '../../job.ts'
 import { isTerminal, JOB_STATES, type JobId, type JobState, TERMINAL_STATES } from '../../job.ts'
+import { sequenceBefore } from '../cursor.ts'
 import type { LaneStats, ListQuery, Reply, Request, StoredJob } from '../protocol/index.ts'
 import { type AttemptRow, type JobRow, readAttempt, readJob, readState, writeObject } from './row.ts'
 import type { Session } from './statement.ts'
@@ -15,7 +16,7 @@ export function get({ sql, ns }: Session, { ids }: Request<'job.get'>): Reply<'j
 }
 
 export function list(session: Session, query: Request<'job.list'>): Reply<'job.list'> {
-  const before = query.cursor === null ? Number.MAX_SAFE_INTEGER : Number(query.cursor)
+  const before = sequenceBefore(query.cursor)
   if (!Number.isSafeInteger(before)) return { jobs: [], cursor: null }
   // One more than asked for tells whether there is a next page.
   const bounds = { ns: session.ns, type: query.type, before, limit: query.limit + 1 }

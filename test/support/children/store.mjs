@@ -1,4 +1,4 @@
-// What every child process starts with: the built package that its parent tests, the store it was told of, lines from its parent.
+// What every child process starts with: the built package that its parent tests, the store and namespace it was told of, lines from its parent.
 import { createInterface } from 'node:readline'
 
 const dist = process.env.HOLDFAST_DIST ?? new URL('../../../dist', import.meta.url).pathname
@@ -8,9 +8,12 @@ const { openBackend } = await import(`${dist}/src/backends/open.js`)
 const { systemClock } = await import(`${dist}/src/clock.js`)
 const { systemRandom } = await import(`${dist}/src/random.js`)
 
-export const [, , url, ...args] = process.argv
+const [, , url, namespace, ...rest] = process.argv
+export const args = rest
 
-export const openRaw = () => openBackend(url, { namespace: 'default', clock: systemClock, random: systemRandom })
+const platform = { clock: systemClock, random: systemRandom, warn: () => {}, openDeadlineMs: 10_000 }
+export const connect = () => holdfast.connect(url, { namespace })
+export const openRaw = () => openBackend(url, { ...platform, namespace })
 
 export const say = (...words) => process.stdout.write(`${words.join(' ')}\n`)
 

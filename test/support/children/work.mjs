@@ -1,11 +1,11 @@
 // A worker whose handler appends the id of its job to a file (O_APPEND) and then ends: `go`; never: `hold`; or when told: `untilTold`.
 import { appendFileSync } from 'node:fs'
-import { args, holdfast, say, told, url } from './store.mjs'
+import { args, connect, holdfast, say, told } from './store.mjs'
 
 const [lease, path, how] = args
-const { connect, defineJob, handle } = holdfast
+const { defineJob, handle } = holdfast
 const endings = { go: () => 'of the child', hold: () => new Promise(() => {}), untilTold: () => told('end') }
-const hf = await connect(url)
+const hf = await connect()
 const handler = handle(defineJob('task'), async (_input, ctx) => {
   appendFileSync(path, `${ctx.jobId}\n`)
   say('effect', ctx.jobId)

@@ -1,0 +1,123 @@
+/**
+ * The Redis store behind the backend interface: opens the connections, checks the keyspace, routes messages, and wakes idle workers.
+ * Nothing here needs a restart after an outage: connections come back by themselves, and every call says what became of it.
+ */
+import { systemTimers } from '../../clock.ts'
+import { HoldfastError } from '../../errors.ts'
+import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
+import type { Capabilities } from '../capabilities.ts'
+import type { MessageType, Reply, Request } from '../protocol/index.ts'
+import { openServers } from './connect.ts'
+import { openKeyspace } from './keyspace.ts'
+import type { RedisLocation } from './location.ts'
+import type { RedisServers, ServerFacts } from './servers.ts'
+import { BATCH } from './session.ts'
+import { RedisStore } from './store.ts'
+import { Wake } from './wake.ts'
+
+/** What every Redis offers; how durable it is depends on the server. */
+export const REDIS_CAPABILITIES: Capabilities = Object.freeze({
+  durableJobs: true,
+  durability: 'everysec',
+  sameHostProcesses: true,
+  distributedWorkers: true,
+  transactionalEnqueue: false,
+  notifications: 'network',
+  ordering: Object.freeze(['fifo'] as const),
+  retention: 'stored',
+  schedules: false,
+  continuations: false,
+  partitions: false,
+  streams: false,
+  rateLimits: false,
+})
+
+/** What this server promises: jobs outlive it only if it writes them down, and evicts none. */
+export function capabilitiesOf({
+  isAofEnabled,
+  appendFsync,
+  maxmemoryPolicy,
+  waitReplicas,
+}: ServerFacts): Capabilities {
+  const isKept = isAofEnabled && (maxmemoryPolicy === 'noeviction' || maxmemoryPolicy.startsWith('volatile-'))
+  const onDisk = appendFsync === 'always' ? 'always' : appendFsync === 'no' ? 'none' : 'everysec'
+  const durability = !isKept ? 'none' : waitReplicas > 0 ? 'replicated' : onDisk
+  return Object.freeze({ ...REDIS_CAPABILITIES, durableJobs: durability !== 'none', durability })
+}
+
+export interface RedisBackendOptions extends BackendOptions {
+  readonly location: RedisLocation
+}
+
+interface Parts {
+  readonly servers: RedisServers
+  readonly store: RedisStore
+  readonly wake: Wake
+}
+
+export class RedisBackend implements Backend {
+  readonly name = 'redis'
+  readonly capabilities: Capabilities
+  readonly limits = {
+    enqueueJobs: BATCH.enqueueJobs * 4,
+    turnSettlements: BATCH.settlements,
+    claimJobs: BATCH.claimJobs,
+  }
+  private readonly parts: Parts
+  private isClosed = false
+
+  private constructor(parts: Parts) {
+    this.parts = parts
+    this.capabilities = capabilitiesOf(parts.servers.facts())
+    parts.servers.onChange(() => {
+      parts.store.registry.forget()
+      return Promise.resolve()
+    })
+  }
+
+  /** Rejects with STORE_UNAVAILABLE, STORE_DENIED, UNSUPPORTED or STORE_SCHEMA_TOO_NEW, naming the server, never its password. */
+  static async open(options: RedisBackendOptions): Promise<RedisBackend> {
+    const { location, namespace, clock, random } = options
+    const timers = systemTimers
+    const servers = await openServers(location, { ...options, timers, openTimeoutMs: options.openDeadlineMs })
+    try {
+      await openKeyspace(servers, { namespace, timers, random })
+    } catch (error) {
+      await servers.close()
+      throw error
+    }
+    const wakes: { current: Wake | null } = { current: null }
+    const store = new RedisStore(servers, {
+      namespace,
+      clock,
+      lanes: {
+        ready: (lane) => wakes.current?.ready(lane),
+        left: (lane, isClaimed) => wakes.current?.left(lane, isClaimed),
+      },
+    })
+    const wake = new Wake({ session: store.session, clock, timers, random })
+    wakes.current = wake
+    return new RedisBackend({ servers, store, wake })
+  }
+
+  call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
+    if (this.isClosed)
+      return Promise.reject(new HoldfastError('CLOSED', 'the store was closed', { details: { outcome: 'refused' } }))
+    const handler = this.parts.store.handlers[type] as (request: Request<T>) => Promise<Reply<T>>
+    return handler(request)
+  }
+
+  subscribe(lanes: readonly string[], listener: HintListener): HintSubscription {
+    return this.parts.wake.subscribe(lanes, listener)
+  }
+
+  onChange(listener: () => Promise<void>): () => void {
+    return this.parts.servers.onChange(listener)
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    this.parts.wake.close()
+    await this.parts.servers.close()
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * One socket to one server, from its handshake to its end; it never comes back, a Link opens the next one.
+ * So no command is ever sent twice and no late reply can meet another call: what is under way when the socket ends rejects.
+ *
+ * States: opening (only the handshake is sent) → open → ended. `drop` ends it from any state.
+ */
+import { Redis, type RedisOptions } from 'ioredis'
+import { HoldfastError } from '../../errors.ts'
+import { cannotConnect, commandError, isFinal, notConnected, replyError, replyWordOf, timedOut } from './errors.ts'
+import { checkVersion, readReport, type ServerReport } from './server-facts.ts'
+import type { RedisArgument, RedisReply } from './servers.ts'
+import type { Target, Wiring } from './wiring.ts'
+
+/** Longest wait for the driver to tell that a dropped socket has closed. */
+const DROP_WAIT_MS = 1000
+
+export class Connection {
+  /** Resolves when the socket is gone. */
+  readonly ended: Promise<void>
+  private readonly redis: Redis
+  private readonly target: Target
+  private readonly wiring: Wiring
+  private isDropped = false
+  private lastError: unknown
+  private end: () => void = () => {}
+
+  constructor(target: Target, wiring: Wiring, attempt: number) {
+    this.target = target
+    this.wiring = wiring
+    this.redis = new Redis(driverOptions(target.driver(attempt), wiring.callTimeoutMs))
+    this.ended = new Promise((resolve) => {
+      this.end = resolve
+    })
+    this.redis.on('error', (error: unknown) => {
+      this.lastError = error
+    })
+    this.redis.on('end', () => this.end())
+  }
+
+  get isOpen(): boolean {
+    return !this.isDropped && this.redis.status === 'ready'
+  }
+
+  /** Connects, names and authenticates itself, and asks the server who it is. Rejects when the server cannot be used. */
+  async open(acceptsReplica = false): Promise<ServerReport> {
+    const { timers, callTimeoutMs } = this.wiring
+    const timer = timers.set(() => {
+      this.lastError ??= timedOut(this.target.server, callTimeoutMs)
+      this.drop()
+    }, callTimeoutMs)
+    try {
+      const lost = this.ended.then((): never => {
+        throw new Error('the connection was closed')
+      })
+      return await Promise.race([this.handshake(acceptsReplica), lost])
+    } catch (error) {
+      this.drop()
+      // The driver says only that the connection closed; what it reported before is the cause.
+      const isTold = isFinal(error) || replyWordOf(error) !== undefined
+      throw cannotConnect(this.target.server, isTold ? error : (this.lastError ?? error))
+    } finally {
+      timers.clear(timer)
+    }
+  }
+
+  private async handshake(acceptsReplica: boolean): Promise<ServerReport> {
+    await this.redis.connect()
+    const { username = 'default', password, database, server } = this.target
+    const login = password === undefined ? [] : ['AUTH', username, password]
+    const steps = [
+      this.send('HELLO', [2, ...login, 'SETNAME', this.wiring.clientName]),
+      this.send('INFO', []),
+      this.send('CONFIG', ['GET', 'appendfsync']),
+      ...(database === 0 ? [] : [this.send('SELECT', [database])]),
+    ]
+    const [hello, info, fsync, select] = await Promise.allSettled(steps)
+    if (hello?.status === 'rejected' && replyWordOf(hello.reason) !== 'ERR') throw hello.reason
+    if (info?.status !== 'fulfilled') throw info?.reason
+    const report = readReport(info.value, fsync?.status === 'fulfilled' ? fsync.value : null)
+    checkVersion(report, server)
+    if (hello?.status === 'rejected') throw hello.reason
+    if (select?.status === 'rejected') throw noDatabase(database, select.reason)
+    if (report.isLoading) throw replyError(new Error('LOADING'), server)
+    if (!report.isPrimary && !acceptsReplica) throw replyError(new Error('READONLY role: replica'), server)
+    return report
+  }
+
+  /** Sends one command. Rejects with a HoldfastError at the deadline at the latest; the socket is dropped then. */
+  send(name: string, args: readonly RedisArgument[], timeoutMs = this.wiring.callTimeoutMs): Promise<RedisReply> {
+    const { server } = this.target
+    if (!this.isOpen) return Promise.reject(notConnected(server))
+    const { timers } = this.wiring
+    return new Promise((resolve, reject) => {
+      let isSettled = false
+      const expire = (): void => {
+        if (isSettled) return
+        isSettled = true
+        this.drop()
+        reject(timedOut(server, timeoutMs))
+      }
+      // A process that was held up finds the timer due before it reads the reply that came in time: read first.
+      const timer = timers.set(() => timers.defer(expire), timeoutMs)
+      const settle = (): void => {
+        isSettled = true
+        timers.clear(timer)
+      }
+      this.redis.callBuffer(name, args.map(wireArgument)).then(
+        (reply) => {
+          settle()
+          resolve(reply as RedisReply)
+        },
+        (error: unknown) => {
+          settle()
+          const known = commandError(error, server)
+          if (replyWordOf(known) === 'READONLY') this.drop()
+          reject(known)
+        },
+      )
+    })
+  }
+
+  /** Ends the socket at once, without waiting for replies. */
+  drop(): void {
+    if (this.isDropped) return
+    this.isDropped = true
+    this.redis.disconnect()
+    const timer = this.wiring.timers.set(() => this.end(), DROP_WAIT_MS, true)
+    this.redis.once('end', () => this.wiring.timers.clear(timer))
+  }
+}
+
+function noDatabase(database: number, cause: unknown): unknown {
+  if (replyWordOf(cause) !== 'ERR') return cause
+  return new HoldfastError('INVALID_URL', `url: the server has no database ${database}`, {
+    details: { field: 'url', outcome: 'refused' },
+    cause,
+  })
+}
+
+/** The driver takes other byte arrays than its own for text. */
+function wireArgument(argument: RedisArgument): string | number | Buffer {
+  if (typeof argument !== 'object' || Buffer.isBuffer(argument)) return argument
+  return Buffer.from(argument.buffer, argument.byteOffset, argument.byteLength)
+}
+
+/** One connection, no queue, no retry: everything that the driver would do by itself is off. */
+function driverOptions(options: RedisOptions, timeoutMs: number): RedisOptions & { replyMapping: 'legacy' } {
+  const isSentinel = options.sentinels !== undefined
+  return {
+    ...options,
+    lazyConnect: true,
+    retryStrategy: null,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: 0,
+    enableReadyCheck: false,
+    disableClientInfo: true,
+    protocol: 2,
+    replyMapping: 'legacy',
+    connectTimeout: isSentinel ? timeoutMs / 4 : timeoutMs,
+    // The socket is destroyed at once, not when the server has answered its end.
+    disconnectTimeout: 0,
+    ...(isSentinel
+      ? { sentinelRetryStrategy: () => null, sentinelCommandTimeout: timeoutMs / 4, updateSentinels: false }
+      : {}),
+  }
+}

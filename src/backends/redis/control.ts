@@ -1,0 +1,154 @@
+/** What operators and upkeep do: cancel, make due, pause, counts, retention, health. */
+import { HoldfastError } from '../../errors.ts'
+import type { JobId } from '../../job.ts'
+import type { CancelOutcome, LanePolicy, PromoteOutcome, Reply, Request } from '../protocol/index.ts'
+import type { LaneRegistry } from './lane-registry.ts'
+import { listOf, meaningOf, numberOf, textOf } from './reply.ts'
+import { BATCH, chunksOf, groupByLane, type RedisSession } from './session.ts'
+import { DEADLINE_PASSED } from './turn.ts'
+
+const CANCELLED: Readonly<Record<string, CancelOutcome | 'damaged'>> = {
+  c: 'cancelled',
+  r: 'requested',
+  t: 'already_terminal',
+  n: 'not_found',
+  x: 'damaged',
+}
+const PROMOTED: Readonly<Record<string, PromoteOutcome | 'damaged'>> = {
+  p: 'promoted',
+  i: 'invalid_state',
+  n: 'not_found',
+  x: 'damaged',
+}
+const BY_FORCE = JSON.stringify({ code: 'CANCELLED', message: 'cancelled by force while it ran' })
+
+function sound<T extends string>(outcome: T | 'damaged', id: JobId): T {
+  if (outcome !== 'damaged') return outcome as T
+  throw new HoldfastError('STORE_CORRUPT', `the record of ${id} is damaged`, { details: { outcome: 'refused', id } })
+}
+
+export async function cancel(
+  session: RedisSession,
+  { ids, force, keepMs }: Request<'job.cancel'>,
+): Promise<Reply<'job.cancel'>> {
+  const outcomes: CancelOutcome[] = ids.map(() => 'not_found')
+  for (const { lane, items } of groupByLane(ids, (id) => id)) {
+    for (const chunk of chunksOf(items, BATCH.reads, () => 0)) {
+      const args = [force ? 1 : 0, keepMs ?? '', BY_FORCE, ...chunk.map(({ local }) => local)]
+      const letters = textOf(await session.run('job_cancel', lane, args))
+      chunk.forEach(({ item, index }, place) => {
+        outcomes[index] = sound(meaningOf(CANCELLED, letters[place]), item)
+      })
+    }
+  }
+  return { outcomes }
+}
+
+/** `onReady` is told of lanes that have something to run now. */
+export async function promote(
+  session: RedisSession,
+  { ids }: Request<'job.promote'>,
+  onReady: (lane: string) => void,
+): Promise<Reply<'job.promote'>> {
+  const outcomes: PromoteOutcome[] = ids.map(() => 'not_found')
+  for (const { lane, items } of groupByLane(ids, (id) => id)) {
+    for (const chunk of chunksOf(items, BATCH.reads, () => 0)) {
+      const letters = textOf(
+        await session.run(
+          'job_promote',
+          lane,
+          chunk.map(({ local }) => local),
+        ),
+      )
+      if (letters.includes('p')) onReady(lane)
+      chunk.forEach(({ item, index }, place) => {
+        outcomes[index] = sound(meaningOf(PROMOTED, letters[place]), item)
+      })
+    }
+  }
+  return { outcomes }
+}
+
+export interface ControlContext {
+  readonly session: RedisSession
+  readonly registry: LaneRegistry
+  readonly onReady: (lane: string) => void
+}
+
+/** Pausing is a field of the lane itself, so that the claim sees it in the same step. */
+export async function policy(
+  { session, registry, onReady }: ControlContext,
+  { changes }: Request<'queue.policy'>,
+): Promise<Reply<'queue.policy'>> {
+  for (const { lane, paused } of changes) {
+    const noted = registry.note(lane)
+    if (noted !== null) await noted
+    const meta = session.keys(lane).key('meta')
+    await session.servers.command(paused ? 'HSET' : 'HDEL', meta, paused ? [meta, 'paused', 1] : [meta, 'paused'])
+    if (!paused) onReady(lane)
+  }
+  const lanes = await registry.list()
+  const flags = await Promise.all(
+    lanes.map((lane) => {
+      const meta = session.keys(lane).key('meta')
+      return session.servers.command('HEXISTS', meta, [meta, 'paused'])
+    }),
+  )
+  const policies = lanes.flatMap((lane, index): LanePolicy[] => (flags[index] === 1 ? [{ lane, paused: true }] : []))
+  return { policies }
+}
+
+/** One bounded step over all lanes. */
+export async function maintain(
+  { session, registry, onReady }: ControlContext,
+  { limit, keepDeadMs }: Request<'store.maintain'>,
+): Promise<Reply<'store.maintain'>> {
+  const total = { pruned: 0, outputsDropped: 0, promoted: 0, deadlined: 0, more: false }
+  for (const lane of await registry.list()) {
+    const left = limit - total.pruned - total.outputsDropped
+    if (left <= 0) {
+      total.more = true
+      break
+    }
+    const reply = listOf(await session.run('lane_maintain', lane, [Math.min(left, BATCH.settlements)]))
+    const [pruned = 0, dropped = 0, promoted = 0, isMore = 0, hasDeadlines = 0] = reply.map(numberOf)
+    total.pruned += pruned
+    total.outputsDropped += dropped
+    total.promoted += promoted
+    total.more ||= isMore === 1 || promoted >= PROMOTED_MAX
+    if (promoted > 0) onReady(lane)
+    if (hasDeadlines === 1) {
+      const dead = listOf(await session.run('lane_bury', lane, [BURIED_MAX, keepDeadMs ?? '', DEADLINE_PASSED]))
+      total.deadlined += dead.length
+      total.more ||= dead.length >= BURIED_MAX
+    }
+  }
+  if (!total.more) await registry.dropUnused(await serverTimeMs(session))
+  return total
+}
+
+/** As in `lane_maintain.lua`, for each of both sets. */
+const PROMOTED_MAX = 1_000
+const BURIED_MAX = 100
+
+async function serverTimeMs(session: RedisSession): Promise<number> {
+  const [seconds, microseconds] = listOf(await session.servers.command('TIME', '', []))
+  return numberOf(seconds) * 1_000 + Math.floor(numberOf(microseconds) / 1_000)
+}
+
+export async function health(session: RedisSession): Promise<Reply<'store.health'>> {
+  const nowMs = await serverTimeMs(session)
+  const { version, isCluster, maxmemoryPolicy, isAofEnabled, appendFsync, waitReplicas } = session.servers.facts()
+  return {
+    nowMs,
+    details: {
+      version,
+      cluster: isCluster,
+      maxmemoryPolicy,
+      aof: isAofEnabled,
+      appendFsync,
+      waitReplicas,
+      hints: session.servers.isWaiting,
+    },
+  }
+}

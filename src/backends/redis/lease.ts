@@ -1,0 +1,148 @@
+/** Leases between claim and settlement: renewed, reported on, and taken back when they have run out. */
+import type { ExpiredLease, RenewOutcome, Reply, Request, Verdict } from '../protocol/index.ts'
+import { unpackDefinition } from './definition.ts'
+import type { LaneRegistry } from './lane-registry.ts'
+import { parseRun, parseTerms } from './record.ts'
+import { bufferOf, listOf, meaningOf, numberOf, optionalText, textOf } from './reply.ts'
+import type { RedisReply } from './servers.ts'
+import { BATCH, chunksOf, groupByLane, type RedisSession } from './session.ts'
+import { otherArguments, VERDICTS } from './settlement.ts'
+
+const RENEWED: Readonly<Record<string, RenewOutcome>> = {
+  r: 'renewed',
+  c: 'cancelRequested',
+  l: 'leaseLost',
+  g: 'gone',
+}
+
+export async function renew(
+  session: RedisSession,
+  { leases, leaseMs }: Request<'lease.renew'>,
+): Promise<Reply<'lease.renew'>> {
+  const outcomes: RenewOutcome[] = leases.map(() => 'gone')
+  const calls = groupByLane(leases, ({ id }) => id).flatMap(({ lane, items }) =>
+    chunksOf(items, BATCH.leases, () => 0).map(async (chunk) => {
+      const args = chunk.flatMap(({ item, local }) => [local, item.token])
+      const letters = textOf(await session.run('lease_renew', lane, [leaseMs, ...args]))
+      chunk.forEach(({ index }, place) => {
+        outcomes[index] = meaningOf(RENEWED, letters[place])
+      })
+    }),
+  )
+  await Promise.all(calls)
+  return { outcomes }
+}
+
+export async function progress(
+  session: RedisSession,
+  { updates }: Request<'job.progress'>,
+): Promise<Reply<'job.progress'>> {
+  const verdicts: Verdict[] = updates.map(() => 'gone')
+  const calls = groupByLane(updates, ({ id }) => id).flatMap(({ lane, items }) =>
+    chunksOf(items, BATCH.leases, ({ item }) => item.progress.length).map(async (chunk) => {
+      const args = chunk.flatMap(({ item, local }) => [local, item.token, valueArgument(item.progress)])
+      const letters = textOf(await session.run('job_progress', lane, args))
+      chunk.forEach(({ index }, place) => {
+        verdicts[index] = meaningOf(VERDICTS, letters[place])
+      })
+    }),
+  )
+  await Promise.all(calls)
+  return { verdicts }
+}
+
+/** A value with the letter of its kind in front. */
+function valueArgument(value: string | Uint8Array): string | Uint8Array {
+  if (typeof value === 'string') return value === '' ? 'u' : `j${value}`
+  return Buffer.concat([Buffer.from('b'), value])
+}
+
+/** All lanes of the namespace, those of the decisions first. */
+export async function reap(
+  { session, registry }: { readonly session: RedisSession; readonly registry: LaneRegistry },
+  { decisions, limit }: Request<'lease.reap'>,
+): Promise<Reply<'lease.reap'>> {
+  const verdicts: Verdict[] = decisions.map(() => 'gone')
+  for (const { lane, items } of groupByLane(decisions, ({ id }) => id)) {
+    for (const chunk of chunksOf(items, BATCH.settlements, () => 0)) {
+      const args = chunk.flatMap(({ item, local }) => otherArguments(item, local))
+      const reply = listOf(await session.run('lease_reap', lane, [0, args.length / 10, ...args]))
+      const letters = textOf(reply[0])
+      chunk.forEach(({ index }, place) => {
+        verdicts[index] = meaningOf(VERDICTS, letters[place])
+      })
+    }
+  }
+  const expired: ExpiredLease[] = []
+  for (const lane of await expiredLanes(session, await registry.list())) {
+    if (expired.length >= limit) break
+    const reply = listOf(await session.run('lease_reap', lane, [Math.min(BATCH.reads, limit - expired.length), 0]))
+    expired.push(...readExpired(reply, lane))
+  }
+  return { verdicts, expired }
+}
+
+/** On one server a single look tells which lanes have a lease that ran out. */
+async function expiredLanes(session: RedisSession, lanes: readonly string[]): Promise<readonly string[]> {
+  if (session.servers.facts().isCluster || lanes.length < 2) return lanes
+  const found = await probe(session, lanes)
+  return lanes.filter((_lane, index) => {
+    const expiresInMs = found[index]?.expiresInMs ?? null
+    return expiresInMs !== null && expiresInMs <= 0
+  })
+}
+
+export interface LaneLook {
+  readonly isReady: boolean
+  readonly dueInMs: number | null
+  readonly expiresInMs: number | null
+}
+
+const LOOKED_AT = ['fifo', 'ready', 'scheduled', 'retrying', 'leases'] as const
+const LANES_A_PROBE = 200
+
+/** What many lanes of one server could give, in one call each 200. Not for Clusters: the keys have many tags. */
+export async function probe(session: RedisSession, lanes: readonly string[]): Promise<readonly LaneLook[]> {
+  const looks: LaneLook[] = []
+  for (const part of chunksOf(lanes, LANES_A_PROBE, () => 0)) {
+    const keys = part.flatMap((lane) => LOOKED_AT.map((role) => session.keys(lane).key(role)))
+    const reply = listOf(await session.servers.run(session.scripts.lane_probe, keys, []))
+    part.forEach((_lane, index) => {
+      const [ready, due, expires] = reply.slice(index * 3, index * 3 + 3)
+      looks.push({ isReady: numberOf(ready) === 1, dueInMs: spanOf(due), expiresInMs: spanOf(expires) })
+    })
+  }
+  return looks
+}
+
+function spanOf(reply: RedisReply | undefined): number | null {
+  const text = textOf(reply)
+  return text === '' ? null : Number(text)
+}
+
+/** A lease whose job cannot be read is left where it is: nothing can be decided about it. */
+function readExpired(reply: readonly RedisReply[], lane: string): readonly ExpiredLease[] {
+  const now = numberOf(reply[1])
+  const [ids = [], expiries, definitions, runs, terms] = reply.slice(2).map(listOf)
+  return ids.flatMap((id, index) => {
+    try {
+      const { maxAttempts, maxCrashes } = unpackDefinition(bufferOf(definitions?.[index]))
+      const run = parseRun(textOf(runs?.[index]))
+      const termsText = optionalText(terms?.[index])
+      return {
+        id: `${lane}/${textOf(id)}`,
+        token: run.token,
+        workerId: run.workerId ?? '',
+        attempt: run.attempts,
+        maxAttempts: termsText === null ? maxAttempts : parseTerms(termsText).maxAttempts,
+        crashes: run.crashes,
+        maxCrashes,
+        cancelRequested: run.state === 'X',
+        startedAt: run.startedAt ?? now,
+        expiredForMs: now - numberOf(expiries?.[index]),
+      }
+    } catch {
+      return []
+    }
+  })
+}

@@ -1,0 +1,58 @@
+/**
+ * Runs one script on one link: by its digest, once more by its source where the server does not know it (nothing ran then),
+ * and after a write waits for the replicas that were asked for.
+ */
+
+import { HoldfastError } from '../../errors.ts'
+import type { LuaScript } from '../../lua/script.ts'
+import { replyWordOf } from './errors.ts'
+import type { Link } from './link.ts'
+import type { RedisArgument, RedisReply } from './servers.ts'
+
+export interface ScriptCall {
+  readonly script: LuaScript
+  readonly keys: readonly string[]
+  readonly args: readonly RedisArgument[]
+  readonly waitReplicas: number
+  readonly timeoutMs: number
+  /** The slot is moving here: the node takes the command only after ASKING. */
+  readonly isAsking?: boolean
+}
+
+export async function runScript(link: Link, call: ScriptCall): Promise<RedisReply> {
+  const { script, keys, args } = call
+  const rest = [keys.length, ...keys, ...args]
+  try {
+    return await execute(link, 'EVALSHA', [script.sha1, ...rest], call)
+  } catch (error) {
+    if (replyWordOf(error) !== 'NOSCRIPT') throw error
+    return execute(link, 'EVAL', [script.source, ...rest], call)
+  }
+}
+
+/** All of it is written in one go, so that nothing of another call comes between. */
+async function execute(
+  link: Link,
+  name: string,
+  args: readonly RedisArgument[],
+  { script, isAsking, timeoutMs, waitReplicas }: ScriptCall,
+): Promise<RedisReply> {
+  if (isAsking) link.send('ASKING', [], timeoutMs).catch(() => {})
+  const reply = link.send(name, args, timeoutMs)
+  if (waitReplicas === 0 || !script.isWriting) return reply
+  // Half of the deadline, so that the answer is in before the deadline drops the connection.
+  const waited = link.send('WAIT', [waitReplicas, Math.ceil(timeoutMs / 2)], timeoutMs)
+  const [result, acknowledged] = await Promise.allSettled([reply, waited])
+  if (result.status === 'rejected') throw result.reason
+  const count = acknowledged.status === 'fulfilled' ? Number(acknowledged.value) : 0
+  if (count < waitReplicas) throw tooFewReplicas(link.server, count, waitReplicas)
+  return result.value
+}
+
+function tooFewReplicas(server: string, count: number, waitReplicas: number): HoldfastError {
+  return new HoldfastError(
+    'STORE_UNAVAILABLE',
+    `Redis at ${server}: ${count} of ${waitReplicas} replicas confirmed the write in time; check the replicas, or lower waitReplicas`,
+    { details: { outcome: 'unknown', server, reply: 'WAIT', count } },
+  )
+}

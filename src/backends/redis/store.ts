@@ -1,0 +1,77 @@
+/** The Redis store as the table of messages: each is one or a few atomic scripts, in the slot of its lane. */
+import type { Clock } from '../../clock.ts'
+import type { BackendHandlers } from '../protocol/index.ts'
+import { cancel, health, maintain, policy, promote } from './control.ts'
+import { enqueue } from './enqueue.ts'
+import { LaneRegistry } from './lane-registry.ts'
+import { progress, reap, renew } from './lease.ts'
+import { listJobs } from './list.ts'
+import { readJobs, readStats } from './read.ts'
+import type { RedisServers } from './servers.ts'
+import { RedisSession } from './session.ts'
+import { Turn } from './turn.ts'
+
+/** What becomes of lanes that have work: told to whoever wakes workers. */
+export interface LaneListener {
+  /** Something of the lane can start sooner than before. */
+  ready(lane: string): void
+  /** Work is left after a turn; `isClaimed` when the turn claimed what it could. */
+  left(lane: string, isClaimed: boolean): void
+}
+
+export class RedisStore {
+  readonly session: RedisSession
+  readonly registry: LaneRegistry
+  private readonly lanes: LaneListener
+
+  constructor(
+    servers: RedisServers,
+    options: { readonly namespace: string; readonly clock: Clock; readonly lanes: LaneListener },
+  ) {
+    this.session = new RedisSession(servers, options.namespace)
+    this.registry = new LaneRegistry(this.session, options.clock)
+    this.lanes = options.lanes
+  }
+
+  private readonly onReady = (lane: string): void => this.lanes.ready(lane)
+  private readonly onLeft = (lane: string, isClaimed: boolean): void => this.lanes.left(lane, isClaimed)
+
+  private readonly statesOf = async (ids: readonly string[]) =>
+    (await readJobs(this.session, ids, false)).map((view) => view?.job.state ?? null)
+
+  readonly handlers = {
+    'job.enqueue': (request) =>
+      enqueue(
+        { session: this.session, registry: this.registry, statesOf: this.statesOf, onReady: this.onReady },
+        request,
+      ),
+    'job.turn': async (request) => {
+      // After a change of server what is held is renewed before anything is claimed.
+      if (request.claims.length > 0) await this.session.servers.settled()
+      return new Turn(this.session, request, this.onLeft).take()
+    },
+    'lease.renew': (request) => renew(this.session, request),
+    'lease.reap': (request) => reap(this.context, request),
+    'job.progress': (request) => progress(this.session, request),
+    'job.cancel': (request) => cancel(this.session, request),
+    'job.promote': (request) => promote(this.session, request, this.onReady),
+    'job.get': async ({ ids }) => ({
+      jobs: (await readJobs(this.session, ids, true)).map((view) => view?.job ?? null),
+    }),
+    'job.list': async (request) => {
+      const lanes = request.lane === null ? await this.registry.list() : [request.lane]
+      return listJobs(this.session, request, lanes)
+    },
+    'job.history': async ({ ids }) => ({
+      attempts: (await readJobs(this.session, ids, false)).map((view) => view?.attempts ?? []),
+    }),
+    'queue.stats': async ({ lanes }) => readStats(this.session, lanes ?? (await this.registry.list())),
+    'queue.policy': (request) => policy(this.context, request),
+    'store.maintain': (request) => maintain(this.context, request),
+    'store.health': () => health(this.session),
+  } satisfies BackendHandlers
+
+  private get context() {
+    return { session: this.session, registry: this.registry, onReady: this.onReady }
+  }
+}

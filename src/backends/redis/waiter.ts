@@ -1,0 +1,71 @@
+/**
+ * The one blocking wait of a store, on a connection of its own that is opened with the first wait and then kept alive.
+ * A wait that the server does not end in time drops the socket; one that is cut rejects, and the caller pauses.
+ */
+import { HoldfastError } from '../../errors.ts'
+import { closed, replyWordOf } from './errors.ts'
+import { Link } from './link.ts'
+import type { RedisReply } from './servers.ts'
+import type { Target, Wiring } from './wiring.ts'
+
+/** How much later than the server the client gives up. */
+const GRACE_MS = 2000
+
+export interface Popped {
+  readonly list: string
+  readonly value: string
+}
+
+export class Waiter {
+  private readonly targetFor: (list: string) => Target
+  private readonly wiring: Wiring
+  private link: Link | undefined
+  private isBlocked = false
+  private isClosed = false
+
+  constructor(targetFor: (list: string) => Target, wiring: Wiring) {
+    this.targetFor = targetFor
+    this.wiring = wiring
+  }
+
+  get isWaiting(): boolean {
+    return this.isBlocked && this.link?.isReady === true
+  }
+
+  async pop(lists: readonly string[], timeoutMs: number): Promise<Popped | null> {
+    const link = this.linkFor(lists[0] ?? '')
+    await link.reach()
+    if (this.isBlocked) throw new HoldfastError('INTERNAL', 'two blocking waits at once')
+    this.isBlocked = true
+    try {
+      // Zero would wait for ever.
+      return readPop(await link.send('BLPOP', [...lists, Math.max(timeoutMs, 1) / 1000], timeoutMs + GRACE_MS))
+    } catch (error) {
+      if (replyWordOf(error) === 'UNBLOCKED') return null
+      throw this.isClosed ? closed(link.server) : error
+    } finally {
+      this.isBlocked = false
+    }
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    await this.link?.close()
+  }
+
+  private linkFor(list: string): Link {
+    const target = this.targetFor(list)
+    if (this.isClosed) throw closed(target.server)
+    if (this.link?.server !== target.server) {
+      void this.link?.close()
+      this.link = new Link(target, this.wiring)
+    }
+    return this.link
+  }
+}
+
+function readPop(reply: RedisReply): Popped | null {
+  if (!Array.isArray(reply)) return null
+  const [list, value] = reply
+  return { list: String(list), value: String(value) }
+}

@@ -1,0 +1,34 @@
+/** Every Lua script by name. A file of `script/` that is not listed here, or the other way round, fails a test. */
+import { loadScript } from './loader.ts'
+import type { LuaScript } from './script.ts'
+
+export const SCRIPT_NAMES = [
+  'job_cancel',
+  'job_enqueue',
+  'job_list',
+  'job_progress',
+  'job_promote',
+  'job_read',
+  'job_turn',
+  'lane_bury',
+  'lane_drop',
+  'lane_maintain',
+  'lane_probe',
+  'lane_register',
+  'lane_stats',
+  'lease_find',
+  'lease_reap',
+  'lease_renew',
+  'wake_push',
+] as const
+
+export type ScriptName = (typeof SCRIPT_NAMES)[number]
+export type LuaCatalog = Readonly<Record<ScriptName, LuaScript>>
+
+let loaded: LuaCatalog | null = null
+
+/** Reads the files once a process. */
+export function loadCatalog(): LuaCatalog {
+  loaded ??= Object.freeze(Object.fromEntries(SCRIPT_NAMES.map((name) => [name, loadScript(name)]))) as LuaCatalog
+  return loaded
+}

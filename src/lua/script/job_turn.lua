@@ -1,0 +1,36 @@
+--! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed ended failures terms history outputs progress completed cancelled dlq keep keep_outputs
+--! args: limit worker nonce lease_ms ordinal forgotten kept others ...
+--! flags: allow-oom
+--! returns: verdicts, now_us, flags, next_due, ids, defs, runs before, terms. Flags: p paused, d a deadline has passed (nothing was claimed), m more could run.
+-- Settles what has ended, then claims up to `limit` (-1: no claim).
+--@include now
+--@include batch
+--@include settle_other
+--@include grant
+settle_forgotten(tonumber(forgotten))
+for _ = 1, tonumber(kept) do settle_kept() end
+for _ = 1, tonumber(others) do verdicts[#verdicts + 1] = settle_other(read_other(), false) end
+
+local flags, ids, given, before, settled_terms = '', {}, {}, {}, {}
+local state = redis.call('HMGET', meta, 'paused', 'removed')
+if state[1] then
+  flags = 'p'
+elseif limit ~= '-1' then
+  local due = next_due()
+  if due and due <= now then
+    promote_due(scheduled, MOVED_MAX)
+    promote_due(retrying, MOVED_MAX)
+  end
+  local deadline = first_score(deadlines)
+  if deadline and deadline <= now then
+    flags = 'd'
+  elseif limit ~= '0' then
+    ids, given, before, settled_terms = grant(tonumber(limit), tonumber(state[2] or 0))
+  end
+end
+if flags ~= 'p' and redis.call('EXISTS', fifo, ready) > 0 then flags = flags .. 'm' end
+local due = next_due()
+return {
+  table.concat(verdicts), string.format('%.0f', now_us), flags, due and string.format('%.0f', due) or '',
+  ids, given, before, settled_terms,
+}

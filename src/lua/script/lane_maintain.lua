@@ -1,0 +1,18 @@
+--! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed ended failures terms history outputs progress completed cancelled dlq keep keep_outputs
+--! args: limit
+--! flags: allow-oom
+--! returns: pruned, outputs dropped, promoted, whether more is due of retention, whether deadlines have passed
+-- Removes jobs and outputs whose time is over, and makes due jobs ready.
+--@include now
+--@include batch
+--@include waiting
+--@include finish
+local promoted = promote_due(scheduled, 1000) + promote_due(retrying, 1000)
+local gone = redis.call('ZRANGEBYSCORE', keep, '-inf', now, 'LIMIT', 0, limit)
+if #gone > 0 then remove_ended(gone) end
+local left = limit - #gone
+local stale = left > 0 and redis.call('ZRANGEBYSCORE', keep_outputs, '-inf', now, 'LIMIT', 0, left) or {}
+write('HDEL', outputs, stale)
+write('ZREM', keep_outputs, stale)
+local deadline = redis.call('ZRANGE', deadlines, 0, 0, 'WITHSCORES')[2]
+return { #gone, #stale, promoted, left <= #stale and 1 or 0, (deadline and tonumber(deadline) <= now) and 1 or 0 }

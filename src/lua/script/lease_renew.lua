@@ -1,0 +1,24 @@
+--! keys: defs run leases
+--! args: lease_ms ...
+--! flags: allow-oom
+--! returns: one letter a lease: r renewed, c renewed and cancellation was requested, l lost, g gone
+-- Moves the expiry of leases that are still held: for each id, token.
+--@include now
+--@include batch
+local ids, renewed, letters = {}, {}, {}
+local expires = string.format('%.0f', now + lease_ms)
+for at = args_read + 1, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
+local texts = read('HMGET', run, ids)
+for index, id in ipairs(ids) do
+  local text, token = texts[index], ARGV[args_read + index * 2]
+  local state = text and string.sub(text, 1, 1)
+  if (state == 'R' or state == 'X') and string.find(text, token, 2, true) == 2 and string.byte(text, 2 + #token) == 124 then
+    letters[index] = state == 'X' and 'c' or 'r'
+    renewed[#renewed + 1] = expires
+    renewed[#renewed + 1] = id
+  else
+    letters[index] = (text or redis.call('HEXISTS', defs, id) == 1) and 'l' or 'g'
+  end
+end
+write('ZADD', leases, renewed)
+return table.concat(letters)
