@@ -52,9 +52,15 @@ local function read_definitions(ids)
   return all
 end
 
-local function take_off(taken, removed)
+-- `skipped` of the `removed` entries of fifo go with what is taken. A fifo of nothing but removed entries would look like work.
+local function take_off(taken, skipped, removed)
   if taken[1] > 0 then redis.call('ZREMRANGEBYRANK', ready, 0, taken[1] - 1) end
   if taken[2] > 0 then redis.call('LTRIM', fifo, taken[2], -1) end
-  if removed > 0 then redis.call('HINCRBY', meta, 'removed', -removed) end
-  drop_removed()
+  if removed == 0 then return end
+  if redis.call('LLEN', fifo) == removed - skipped then
+    redis.call('DEL', fifo)
+    redis.call('HDEL', meta, 'removed')
+  elseif skipped > 0 then
+    redis.call('HINCRBY', meta, 'removed', -skipped)
+  end
 end

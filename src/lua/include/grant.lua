@@ -52,7 +52,7 @@ local function grant(limit, removed)
     end
   end
   local settled_terms = has_run and read('HMGET', terms, ids) or {}
-  take_off(taken, taken[2] - fresh)
+  take_off(taken, taken[2] - fresh, removed)
   if #found > #ids then redis.call('HINCRBY', meta, 'orphans', #found - #ids) end
   write('ZREM', aside, ready_ids)
   if redis.call('EXISTS', deadlines) == 1 then write('ZREM', deadlines, ids) end

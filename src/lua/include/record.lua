@@ -3,6 +3,7 @@
 -- run:  `<state><token>|<attempts>|<crashes>|<sequence 14>|<started 13 or nothing>,<updated 13>,<run_at>`, absent until the first claim.
 -- States of run: R running, X running and asked to cancel, Q queued, W waiting for a retry or queued after it,
 -- C completed, K cancelled, D dead.
+-- ended: `<finished 13><x if its cancellation was requested>|<duration or nothing>|<code or nothing>`.
 -- Both readers answer nil for what nobody here has written.
 local function header_of(def)
   local created, sequence, priority, deadline, run_at =
@@ -17,7 +18,7 @@ local function run_of(text)
   if not state then return nil end
   return {
     state = state, token = token, attempts = tonumber(attempts), crashes = crashes, sequence = sequence,
-    started = started, updated = updated, run_at = run_at,
+    started = started, updated = updated, run_at = run_at, asked = state == 'X' and 'x' or '',
   }
 end
 

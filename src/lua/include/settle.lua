@@ -65,7 +65,8 @@ local function settle_kept()
       local pair = #done * 2
       -- The tail of a running job has a fixed width: sequence 14, started 13, updated 13, run_at 13.
       runs[pair - 1], runs[pair] = id, 'C' .. string.sub(text, 2, -28) .. now_text .. string.sub(text, -14)
-      ends[pair - 1], ends[pair] = id, now_text .. '|' .. ARGV[at - 1] .. '|'
+      local asked = string.byte(text, 1) == 88 and 'x' or ''
+      ends[pair - 1], ends[pair] = id, now_text .. asked .. '|' .. ARGV[at - 1] .. '|'
       order[pair - 1], order[pair] = string.sub(text, -56, -43), id
       if output ~= '' then
         kept[#kept + 1] = id

@@ -28,8 +28,9 @@ elseif limit ~= '-1' then
     ids, given, before, settled_terms = grant(tonumber(limit), tonumber(state[2] or 0))
   end
 end
+-- Of a paused lane nothing is due: whoever waits for it would come back for nothing.
 if flags ~= 'p' and redis.call('EXISTS', fifo, ready) > 0 then flags = flags .. 'm' end
-local due = next_due()
+local due = flags ~= 'p' and next_due()
 return {
   table.concat(verdicts), string.format('%.0f', now_us), flags, due and string.format('%.0f', due) or '',
   ids, given, before, settled_terms,
