@@ -1,5 +1,5 @@
 --! keys: meta defs fifo ready scheduled aside deadlines idempotency keyed
---! args: ...
+--! args: ...3
 --! returns: one letter a job (q queued, s scheduled, e the id exists, d the key exists), ids of those that own the keys, w when the lane has something to start sooner than before
 -- Stores new jobs: for each id, spec, definition. spec: nothing, or `<priority> <run_at> <delay_ms> <deadline> <key>`.
 --@include now
@@ -7,24 +7,20 @@
 local before_fifo, before_ready = redis.call('LLEN', fifo), redis.call('ZCARD', ready)
 local last = before_fifo > 0 and string.sub(redis.call('LINDEX', fifo, -1), 1, 13) or ''
 local first_due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
-local ids, named, seen, owners = {}, {}, {}, {}
+local ids, seen, owners = {}, {}, {}
 for at = 1, #ARGV, 3 do ids[#ids + 1] = ARGV[at] end
 local existing = read('HMGET', defs, ids)
 for at = 2, #ARGV, 3 do
   local name = ARGV[at] ~= '' and string.match(ARGV[at], '^%S+ %S* %S* %S* (.+)$')
-  if name and not owners[name] then
-    named[#named + 1] = name
-    owners[name] = redis.call('HGET', idempotency, name)
-  end
+  if name and owners[name] == nil then owners[name] = redis.call('HGET', idempotency, name) end
 end
 
-local sequence = redis.call('HINCRBY', meta, 'sequence', #ids) - #ids
+local counters = redis.call('HMGET', meta, 'sequence', 'removed')
+local sequence, removed = tonumber(counters[1] or 0), tonumber(counters[2] or 0)
 local letters, deduplicated, earlier = {}, {}, false
 local stored, fresh, prior, later, beside, limits, keys, names = {}, {}, {}, {}, {}, {}, {}, {}
-local function add(list, first, second)
-  list[#list + 1] = first
-  list[#list + 1] = second
-end
+-- Priority, run_at, delay_ms, deadline, key.
+local SPEC = '^(%-?%d+) (%-?%d*) (%d*) (%-?%d*) (.*)$'
 
 for index, id in ipairs(ids) do
   local spec, body = ARGV[index * 3 - 1], ARGV[index * 3]
@@ -36,16 +32,16 @@ for index, id in ipairs(ids) do
     add(stored, id, now_text .. ' ' .. number .. ' 0  \n' .. body)
     fresh[#fresh + 1] = now_text .. number .. id
   else
-    local priority, run_at, delay, deadline, name = string.match(spec, '^(%S+) (%S*) (%S*) (%S*) (.*)$')
-    priority, name = priority or '0', name or ''
+    local priority, run_at, delay, deadline, name = string.match(spec == '' and '0    ' or spec, SPEC)
+    if not priority or deadline == '-' or run_at == '-' then return redis.error_reply('HOLDFAST_ARGUMENTS job_enqueue') end
     if name ~= '' and owners[name] then
       letters[index] = 'd'
       deduplicated[#deduplicated + 1] = owners[name]
     else
-      local at = run_at and run_at ~= '' and tonumber(run_at) or now + tonumber(delay ~= '' and delay or 0)
+      local at = run_at ~= '' and tonumber(run_at) or now + (delay ~= '' and delay or 0)
       letters[index], seen[id] = at > now and 's' or 'q', true
       local at_text = string.format('%.0f', at)
-      add(stored, id, now_text .. ' ' .. number .. ' ' .. priority .. ' ' .. (deadline or '') .. ' ' .. at_text .. '\n' .. body)
+      add(stored, id, now_text .. ' ' .. number .. ' ' .. priority .. ' ' .. deadline .. ' ' .. at_text .. '\n' .. body)
       if at > now then
         add(later, at_text, number .. priority .. ':' .. id)
         add(beside, number, id)
@@ -56,7 +52,7 @@ for index, id in ipairs(ids) do
         add(prior, -priority, string.format('%013.0f', at) .. number .. id)
         add(beside, number, id)
       end
-      if deadline and deadline ~= '' then add(limits, deadline, id) end
+      if deadline ~= '' then add(limits, deadline, id) end
       if name ~= '' then
         owners[name] = id
         add(keys, name, id)
@@ -65,6 +61,11 @@ for index, id in ipairs(ids) do
     end
   end
 end
+-- A key of another type must fail before anything is written.
+if #beside > 0 then redis.call('ZCARD', aside) end
+if #limits > 0 then redis.call('ZCARD', deadlines) end
+if #keys > 0 then redis.call('HLEN', keyed) end
+if #stored > 0 then redis.call('HINCRBY', meta, 'sequence', #ids) end
 write('HSET', defs, stored)
 write('RPUSH', fifo, fresh)
 write('ZADD', ready, prior)
@@ -73,6 +74,6 @@ write('ZADD', aside, beside)
 write('ZADD', deadlines, limits)
 write('HSET', idempotency, keys)
 write('HSET', keyed, names)
-local was_empty = before_ready == 0 and before_fifo == tonumber(redis.call('HGET', meta, 'removed') or 0)
+local was_empty = before_ready == 0 and before_fifo == removed
 local wakes = earlier or (was_empty and #fresh + #prior > 0)
 return { table.concat(letters), deduplicated, wakes and 'w' or '' }
