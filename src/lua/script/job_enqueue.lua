@@ -1,7 +1,7 @@
 --! keys: meta defs fifo ready scheduled aside deadlines idempotency keyed
 --! args: ...3
 --! returns: one letter a job (q queued, s scheduled, e the id exists, d the key exists), ids of those that own the keys, w when the lane has something to start sooner than before
--- Stores new jobs: for each id, spec, definition. spec: nothing, or `<priority> <run_at> <delay_ms> <deadline> <key>`.
+-- Stores new jobs: for each id, spec, definition. spec: nothing, or `<priority> <run_at> <delay_ms> <deadline> <key>`, all but the first may be nothing.
 --@include now
 --@include batch
 local before_fifo, before_ready = redis.call('LLEN', fifo), redis.call('ZCARD', ready)
@@ -14,14 +14,15 @@ for at = 2, #ARGV, 3 do
   local name = ARGV[at] ~= '' and string.match(ARGV[at], '^%S+ %S* %S* %S* (.+)$')
   if name and owners[name] == nil then owners[name] = redis.call('HGET', idempotency, name) end
 end
-
 local counters = redis.call('HMGET', meta, 'sequence', 'removed')
 local sequence, removed = tonumber(counters[1] or 0), tonumber(counters[2] or 0)
+-- Sequences have 14 digits.
+if not sequence or not removed or sequence < 0 or sequence > 99999999990000 then
+  return redis.error_reply('HOLDFAST_DAMAGED a counter of the lane is no number')
+end
 local letters, deduplicated, earlier = {}, {}, false
 local stored, fresh, prior, later, beside, limits, keys, names = {}, {}, {}, {}, {}, {}, {}, {}
--- Priority, run_at, delay_ms, deadline, key.
 local SPEC = '^(%-?%d+) (%-?%d*) (%d*) (%-?%d*) (.*)$'
-
 for index, id in ipairs(ids) do
   local spec, body = ARGV[index * 3 - 1], ARGV[index * 3]
   local number = string.format('%014.0f', sequence + index)
