@@ -16,7 +16,7 @@ const rule = (code: ErrorCode, outcome: FailedCallOutcome, advice: string): Repl
 
 const away = (advice: string): ReplyRule => rule('STORE_UNAVAILABLE', 'notDone', advice)
 
-/** By the first word of an error reply. The server refuses all of these before it does anything. */
+/** By the first word of an error reply. The server, or a script of ours, refuses all of these before it does anything. */
 const REPLIES: Readonly<Record<string, ReplyRule>> = {
   READONLY: away('is a replica, not a primary; the connection was dropped to look for the primary again'),
   MASTERDOWN: away('is a replica that lost its primary; wait for the failover'),
@@ -40,6 +40,8 @@ const REPLIES: Readonly<Record<string, ReplyRule>> = {
     'refused',
     'holds a key of another type than Holdfast writes; check who else writes it',
   ),
+  HOLDFAST_DAMAGED: rule('STORE_CORRUPT', 'refused', 'holds a key that Holdfast cannot read; check who else writes it'),
+  HOLDFAST_ARGUMENTS: rule('INTERNAL', 'refused', 'was given arguments that the script does not take'),
   CROSSSLOT: rule('INTERNAL', 'refused', 'was given keys of several slots'),
 }
 
@@ -48,7 +50,7 @@ const FAILED = rule('INTERNAL', 'unknown', 'could not run the command')
 
 /** The first word of an error reply, `ERR` where it has none of its own. */
 function wordOf(message: string): string {
-  return /^([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR'
+  return /^([A-Z_]+)\b/.exec(message)?.[1] ?? 'ERR'
 }
 
 function ruleOf(message: string): ReplyRule {

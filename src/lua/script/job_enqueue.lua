@@ -1,29 +1,25 @@
 --! keys: meta defs fifo ready scheduled aside deadlines idempotency keyed
---! args: ...
+--! args: ...3
 --! returns: one letter a job (q queued, s scheduled, e the id exists, d the key exists), ids of those that own the keys, w when the lane has something to start sooner than before
--- Stores new jobs: for each id, spec, definition. spec: nothing, or `<priority> <run_at> <delay_ms> <deadline> <key>`.
+-- Stores new jobs: for each id, spec, definition. spec: nothing, or `<priority> <run_at> <delay_ms> <deadline> <key>`, all but the first may be nothing.
 --@include now
 --@include batch
 local last = string.sub(redis.call('LINDEX', fifo, -1) or '', 1, 13)
-local ids, named, seen, owners = {}, {}, {}, {}
+local ids, seen, owners = {}, {}, {}
 for at = 1, #ARGV, 3 do ids[#ids + 1] = ARGV[at] end
 local existing = read('HMGET', defs, ids)
 for at = 2, #ARGV, 3 do
   local name = ARGV[at] ~= '' and string.match(ARGV[at], '^%S+ %S* %S* %S* (.+)$')
-  if name and not owners[name] then
-    named[#named + 1] = name
-    owners[name] = redis.call('HGET', idempotency, name)
-  end
+  if name and owners[name] == nil then owners[name] = redis.call('HGET', idempotency, name) end
 end
-
-local sequence = redis.call('HINCRBY', meta, 'sequence', #ids) - #ids
+local sequence = tonumber(redis.call('HGET', meta, 'sequence') or 0)
+-- Sequences have 14 digits.
+if not sequence or sequence < 0 or sequence > 99999999990000 then
+  return redis.error_reply('HOLDFAST_DAMAGED a counter of the lane is no number')
+end
 local letters, deduplicated, first_at = {}, {}, nil
 local stored, fresh, prior, later, beside, limits, keys, names = {}, {}, {}, {}, {}, {}, {}, {}
-local function add(list, first, second)
-  list[#list + 1] = first
-  list[#list + 1] = second
-end
-
+local SPEC = '^(%-?%d+) (%-?%d*) (%d*) (%-?%d*) (.*)$'
 for index, id in ipairs(ids) do
   local spec, body = ARGV[index * 3 - 1], ARGV[index * 3]
   local number = string.format('%014.0f', sequence + index)
@@ -34,16 +30,16 @@ for index, id in ipairs(ids) do
     add(stored, id, now_text .. ' ' .. number .. ' 0  \n' .. body)
     fresh[#fresh + 1] = now_text .. number .. id
   else
-    local priority, run_at, delay, deadline, name = string.match(spec, '^(%S+) (%S*) (%S*) (%S*) (.*)$')
-    priority, name = priority or '0', name or ''
+    local priority, run_at, delay, deadline, name = string.match(spec == '' and '0    ' or spec, SPEC)
+    if not priority or deadline == '-' or run_at == '-' then return redis.error_reply('HOLDFAST_ARGUMENTS job_enqueue') end
     if name ~= '' and owners[name] then
       letters[index] = 'd'
       deduplicated[#deduplicated + 1] = owners[name]
     else
-      local at = run_at and run_at ~= '' and tonumber(run_at) or now + tonumber(delay ~= '' and delay or 0)
+      local at = run_at ~= '' and tonumber(run_at) or now + (delay ~= '' and delay or 0)
       letters[index], seen[id] = at > now and 's' or 'q', true
       local at_text = string.format('%.0f', at)
-      add(stored, id, now_text .. ' ' .. number .. ' ' .. priority .. ' ' .. (deadline or '') .. ' ' .. at_text .. '\n' .. body)
+      add(stored, id, now_text .. ' ' .. number .. ' ' .. priority .. ' ' .. deadline .. ' ' .. at_text .. '\n' .. body)
       if at > now then
         add(later, at_text, number .. priority .. ':' .. id)
         add(beside, number, id)
@@ -54,7 +50,7 @@ for index, id in ipairs(ids) do
         add(prior, -priority, string.format('%013.0f', at) .. number .. id)
         add(beside, number, id)
       end
-      if deadline and deadline ~= '' then add(limits, deadline, id) end
+      if deadline ~= '' then add(limits, deadline, id) end
       if name ~= '' then
         owners[name] = id
         add(keys, name, id)
@@ -70,6 +66,12 @@ if first_at then
 end
 -- An order that exists has something to run in it: what was removed from it goes when it is all that is left.
 if not wakes and #fresh + #prior > 0 and last == '' then wakes = redis.call('EXISTS', ready) == 0 end
+-- A key of another type must fail before anything is written.
+if #prior > 0 then redis.call('ZCARD', ready) end
+if #beside > 0 then redis.call('ZCARD', aside) end
+if #limits > 0 then redis.call('ZCARD', deadlines) end
+if #keys > 0 then redis.call('HLEN', keyed) end
+if #stored > 0 then redis.call('HINCRBY', meta, 'sequence', #ids) end
 write('HSET', defs, stored)
 write('RPUSH', fifo, fresh)
 write('ZADD', ready, prior)
