@@ -12,7 +12,11 @@ export interface Outage {
 }
 
 export function outages(server: RedisServer, proxy: FaultProxy): readonly Outage[] {
-  const network = (name: string, fault: Fault, options: { readonly isTotal: boolean; readonly cuts?: true }): Outage => ({
+  const network = (
+    name: string,
+    fault: Fault,
+    options: { readonly isTotal: boolean; readonly cuts?: true },
+  ): Outage => ({
     name,
     isTotal: options.isTotal,
     begin: async () => {

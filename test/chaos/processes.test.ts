@@ -38,7 +38,9 @@ function startMembers(place: Place): readonly Member[] {
   for (const name of ['w1', 'w2', 'w3', 'w4']) members.push(workerMember(name, place, WORKER))
   for (const name of ['p1', 'p2']) {
     const start = () => {
-      const from = members.some((each) => each.name === name) ? nextNumber(readLedger(place.ledger), name, JOBS_EACH) : 0
+      const from = members.some((each) => each.name === name)
+        ? nextNumber(readLedger(place.ledger), name, JOBS_EACH)
+        : 0
       return producer(name, place, { from, to: JOBS_EACH, batch: 40, everyMs: 25 })
     }
     members.push(new Member(name, start))

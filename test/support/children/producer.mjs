@@ -17,7 +17,7 @@ const delayOf = (n) => (n % 10 === 3 ? 100 + (n % 1_000) : 0)
 const hf = await connect()
 say('ready')
 let isStopped = false
-told('stop').then(() => {
+void told('stop').then(() => {
   isStopped = true
 })
 for (let n = from; n < to && !isStopped; n += batch) {
