@@ -56,4 +56,5 @@ local function take_off(taken, removed)
   if taken[1] > 0 then redis.call('ZREMRANGEBYRANK', ready, 0, taken[1] - 1) end
   if taken[2] > 0 then redis.call('LTRIM', fifo, taken[2], -1) end
   if removed > 0 then redis.call('HINCRBY', meta, 'removed', -removed) end
+  drop_removed()
 end

@@ -17,6 +17,16 @@ local function place_later(set, id, head, run_at)
   set_aside(id, head)
 end
 
+-- Nothing but removed entries is left: then fifo goes, so that one that exists has something to run.
+local function drop_removed()
+  local removed = tonumber(redis.call('HGET', meta, 'removed') or 0)
+  if removed == 0 then return end
+  if removed >= redis.call('LLEN', fifo) then
+    redis.call('DEL', fifo)
+    redis.call('HDEL', meta, 'removed')
+  end
+end
+
 local function remove_from_fifo(entry)
   local order = string.sub(entry, 1, 27)
   local low, high = 0, redis.call('LLEN', fifo)
@@ -26,10 +36,8 @@ local function remove_from_fifo(entry)
   end
   if redis.call('LINDEX', fifo, low) ~= entry then return end
   redis.call('LSET', fifo, low, order)
-  if redis.call('HINCRBY', meta, 'removed', 1) == redis.call('LLEN', fifo) then
-    redis.call('DEL', fifo)
-    redis.call('HDEL', meta, 'removed')
-  end
+  redis.call('HINCRBY', meta, 'removed', 1)
+  drop_removed()
 end
 
 -- Takes a job from wherever it waits. `run` is nil for one that never ran.

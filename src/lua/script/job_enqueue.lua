@@ -4,9 +4,7 @@
 -- Stores new jobs: for each id, spec, definition. spec: nothing, or `<priority> <run_at> <delay_ms> <deadline> <key>`.
 --@include now
 --@include batch
-local before_fifo, before_ready = redis.call('LLEN', fifo), redis.call('ZCARD', ready)
-local last = before_fifo > 0 and string.sub(redis.call('LINDEX', fifo, -1), 1, 13) or ''
-local first_due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
+local last = string.sub(redis.call('LINDEX', fifo, -1) or '', 1, 13)
 local ids, named, seen, owners = {}, {}, {}, {}
 for at = 1, #ARGV, 3 do ids[#ids + 1] = ARGV[at] end
 local existing = read('HMGET', defs, ids)
@@ -19,7 +17,7 @@ for at = 2, #ARGV, 3 do
 end
 
 local sequence = redis.call('HINCRBY', meta, 'sequence', #ids) - #ids
-local letters, deduplicated, earlier = {}, {}, false
+local letters, deduplicated, first_at = {}, {}, nil
 local stored, fresh, prior, later, beside, limits, keys, names = {}, {}, {}, {}, {}, {}, {}, {}
 local function add(list, first, second)
   list[#list + 1] = first
@@ -49,7 +47,7 @@ for index, id in ipairs(ids) do
       if at > now then
         add(later, at_text, number .. priority .. ':' .. id)
         add(beside, number, id)
-        earlier = earlier or not first_due or at < tonumber(first_due)
+        first_at = math.min(first_at or at, at)
       elseif priority == '0' and at == now and now_text >= last then
         fresh[#fresh + 1] = now_text .. number .. id
       else
@@ -65,6 +63,13 @@ for index, id in ipairs(ids) do
     end
   end
 end
+local wakes = false
+if first_at then
+  local first_due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
+  wakes = not first_due or first_at < tonumber(first_due)
+end
+-- An order that exists has something to run in it: what was removed from it goes when it is all that is left.
+if not wakes and #fresh + #prior > 0 and last == '' then wakes = redis.call('EXISTS', ready) == 0 end
 write('HSET', defs, stored)
 write('RPUSH', fifo, fresh)
 write('ZADD', ready, prior)
@@ -73,6 +78,4 @@ write('ZADD', aside, beside)
 write('ZADD', deadlines, limits)
 write('HSET', idempotency, keys)
 write('HSET', keyed, names)
-local was_empty = before_ready == 0 and before_fifo == tonumber(redis.call('HGET', meta, 'removed') or 0)
-local wakes = earlier or (was_empty and #fresh + #prior > 0)
 return { table.concat(letters), deduplicated, wakes and 'w' or '' }
