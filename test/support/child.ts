@@ -40,6 +40,10 @@ export class Child {
     for (const wake of waiters) wake()
   }
 
+  get pid(): number {
+    return this.#process.pid ?? 0
+  }
+
   /** The first line that starts with `start`, whenever it came. */
   line(start: string): Promise<string> {
     const found = async (): Promise<string> => {
