@@ -82,7 +82,13 @@ test("a caller's client is neither used nor closed", async () => {
   const client = new Redis({ port: server.port, host: '127.0.0.1', db: 2 })
   await client.set('x', '1')
   const location = locationOfClient(client)
-  const options = { namespace: 'test', clock: systemClock, random: systemRandom, warn: () => {} }
+  const options = {
+    namespace: 'test',
+    clock: systemClock,
+    random: systemRandom,
+    openDeadlineMs: 10_000,
+    warn: () => {},
+  }
   const store = await openServers(location, options)
   const before = String(await client.info('stats'))
   await store.run(INCREMENT, ['x'], [])
@@ -102,7 +108,7 @@ test('a process can end after it closed, though the server hangs, and heard of n
     import { systemClock } from '${dist}clock.js'
     import { systemRandom } from '${dist}random.js'
     const options = { namespace: 'child', clock: systemClock, random: systemRandom, warn() {}, callTimeoutMs: 300 }
-    const away = openServers(parseRedisUrl('redis://127.0.0.1:1'), { ...options, openTimeoutMs: 200 }).catch((e) => e.code)
+    const away = openServers(parseRedisUrl('redis://127.0.0.1:1'), { ...options, openDeadlineMs: 200 }).catch((e) => e.code)
     const store = await openServers(parseRedisUrl('${proxy.url}'), options)
     store.onChange(() => Promise.reject(new Error('nobody listens')))
     const wait = store.pop(['l'], 30000).catch((e) => e.code)

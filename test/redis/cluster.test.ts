@@ -161,7 +161,7 @@ test('a Cluster is not opened as one server, nor the other way round', async () 
 })
 
 test('nodes that are all away are named when the time is up', async () => {
-  const failure = await failureOf(open('redis+cluster://127.0.0.1:1,127.0.0.1:2', { openTimeoutMs: 300 }))
+  const failure = await failureOf(open('redis+cluster://127.0.0.1:1,127.0.0.1:2', { openDeadlineMs: 300 }))
   expect(failure).toMatchObject({ code: 'STORE_UNAVAILABLE', outcome: 'notDone' })
   expect(failure.message).toMatch(/127\.0\.0\.1:[12].*ECONNREFUSED/)
 })

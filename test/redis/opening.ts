@@ -31,6 +31,7 @@ export async function open(
     namespace: 'test',
     clock: systemClock,
     random: systemRandom,
+    openDeadlineMs: 10_000,
     warn: ({ code }, message) => warnings.push({ code, message }),
     ...options,
   })

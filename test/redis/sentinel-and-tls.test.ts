@@ -70,7 +70,7 @@ describe('a primary behind Sentinels', () => {
 
   test('that no Sentinel knows is told, with the Sentinels', async () => {
     const failure = await failureOf(
-      open('redis+sentinel://:secret@127.0.0.1:1,127.0.0.1:2/main', { openTimeoutMs: 300 }),
+      open('redis+sentinel://:secret@127.0.0.1:1,127.0.0.1:2/main', { openDeadlineMs: 300 }),
     )
     expect(failure).toMatchObject({ code: 'STORE_UNAVAILABLE', outcome: 'notDone' })
     expect(failure.message).toMatch(/main \(by Sentinel 127\.0\.0\.1:1, 127\.0\.0\.1:2\)/)
@@ -111,11 +111,11 @@ describe('a server behind TLS', () => {
     try {
       const url = `rediss://localhost:${port}?ca=${encodeURIComponent(cert)}`
       expect(await (await open(url)).run(INCREMENT, ['n'], [])).toBe(1)
-      const untrusted = await failureOf(open(`rediss://localhost:${port}`, { openTimeoutMs: 300 }))
+      const untrusted = await failureOf(open(`rediss://localhost:${port}`, { openDeadlineMs: 300 }))
       expect(untrusted).toMatchObject({ code: 'STORE_UNAVAILABLE', outcome: 'notDone' })
       expect(untrusted.message).toMatch(/certificate/)
       const otherName = url.replace('localhost', '127.0.0.1')
-      expect((await failureOf(open(otherName, { openTimeoutMs: 300 }))).message).toMatch(/altnames|IP/)
+      expect((await failureOf(open(otherName, { openDeadlineMs: 300 }))).message).toMatch(/altnames|IP/)
       expect(await failureOf(open(`rediss://h?ca=${folder}/none`))).toMatchObject({ code: 'INVALID_URL' })
     } finally {
       await server.stop()

@@ -18,7 +18,7 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.stop()))
 })
 
-const quick = { callTimeoutMs: 1000, openTimeoutMs: 1000 }
+const quick = { callTimeoutMs: 1000, openDeadlineMs: 1000 }
 
 describe('a reply', () => {
   test('is told by its kind', async () => {
@@ -150,7 +150,7 @@ describe('a server that is away', () => {
   test('is named when the time is up', async () => {
     const server = await start()
     await server.kill()
-    const failure = await failureOf(open(server.url, { openTimeoutMs: 300 }))
+    const failure = await failureOf(open(server.url, { openDeadlineMs: 300 }))
     expect(failure).toMatchObject({ code: 'STORE_UNAVAILABLE', outcome: 'notDone' })
     expect(failure.message).toMatch(new RegExp(`within 300 ms.*127.0.0.1:${server.port}.*ECONNREFUSED`))
   })
@@ -158,7 +158,7 @@ describe('a server that is away', () => {
   test('that is silent is named too', async () => {
     const server = await start()
     await server.pause()
-    const failure = await failureOf(open(server.url, { openTimeoutMs: 300, callTimeoutMs: 100 }))
+    const failure = await failureOf(open(server.url, { openDeadlineMs: 300, callTimeoutMs: 100 }))
     expect(failure).toMatchObject({ code: 'STORE_UNAVAILABLE', outcome: 'notDone' })
     expect(failure.message).toContain(`127.0.0.1:${server.port}`)
   })
@@ -166,7 +166,7 @@ describe('a server that is away', () => {
   test('is waited for while it starts', async () => {
     const server = await start()
     await server.kill()
-    const opening = open(server.url, { openTimeoutMs: 5000 })
+    const opening = open(server.url, { openDeadlineMs: 5000 })
     await server.restart()
     expect(await (await opening).run(INCREMENT, ['n'], [])).toBe(1)
   })
@@ -245,7 +245,7 @@ test('a server that loads its data is waited for', async () => {
     reply: 'LOADING',
     outcome: 'notDone',
   })
-  const opening = open(server.url, { openTimeoutMs: 10_000 })
+  const opening = open(server.url, { openDeadlineMs: 10_000 })
   await loading
   expect(await (await opening).run(ECHO, ['n'], ['x'])).toEqual(Buffer.from('x'))
 })
@@ -259,7 +259,7 @@ describe('a replica', () => {
   test('is not taken for a primary', async () => {
     const primary = await start()
     const replica = await start({ replicaOf: primary })
-    expect(await failureOf(open(replica.url, { openTimeoutMs: 300 }))).toMatchObject({
+    expect(await failureOf(open(replica.url, { openDeadlineMs: 300 }))).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       reply: 'READONLY',
     })
@@ -307,7 +307,7 @@ test('a server without a free connection is told as such', async () => {
   const hold = store.pop(['list'], 5000)
   hold.catch(() => {})
   await eventually(() => store.isWaiting, 'the wait')
-  const failure = await failureOf(open(server.url, { openTimeoutMs: 300 }))
+  const failure = await failureOf(open(server.url, { openDeadlineMs: 300 }))
   expect(failure).toMatchObject({ code: 'STORE_UNAVAILABLE', outcome: 'notDone' })
   expect(failure.message).toMatch(/^no connection within 300 ms: Redis at [^:]+:\d+ .*no connection left/)
 })

@@ -13,15 +13,12 @@ import { Standalone } from './standalone.ts'
 import type { Wiring } from './wiring.ts'
 
 const CALL_TIMEOUT_MS = 2000
-const OPEN_TIMEOUT_MS = 10_000
 
 export interface ServersOptions extends BackendOptions {
   readonly warn: Warn
   readonly timers?: Timers
   /** Deadline of one call; 2 s. */
   readonly callTimeoutMs?: number
-  /** How long to try to connect before `openServers` rejects; 10 s. */
-  readonly openTimeoutMs?: number
 }
 
 /** What is opened: it can be asked to connect before it is used. */
@@ -41,7 +38,7 @@ export async function openServers(location: RedisLocation, options: ServersOptio
   const servers: Opening =
     trusted.topology === 'cluster' ? new Cluster(trusted, wiring) : new Standalone(trusted, wiring)
   try {
-    const reports = await untilConnected(servers, wiring, options.openTimeoutMs ?? OPEN_TIMEOUT_MS)
+    const reports = await untilConnected(servers, wiring, options.openDeadlineMs)
     checkSettings(reports, trusted, options.warn)
     return servers
   } catch (error) {
