@@ -107,7 +107,7 @@ test('a process can end after it closed, though the server hangs, and heard of n
     import { parseRedisUrl } from '${dist}backends/redis/url.js'
     import { systemClock } from '${dist}clock.js'
     import { systemRandom } from '${dist}random.js'
-    const options = { namespace: 'child', clock: systemClock, random: systemRandom, warn() {}, callTimeoutMs: 300 }
+    const options = { namespace: 'child', clock: systemClock, random: systemRandom, warn() {}, callTimeoutMs: 300, openDeadlineMs: 10_000 }
     const away = openServers(parseRedisUrl('redis://127.0.0.1:1'), { ...options, openDeadlineMs: 200 }).catch((e) => e.code)
     const store = await openServers(parseRedisUrl('${proxy.url}'), options)
     store.onChange(() => Promise.reject(new Error('nobody listens')))

@@ -59,11 +59,8 @@ for index, id in ipairs(ids) do
     end
   end
 end
-local wakes = false
-if first_at then
-  local first_due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
-  wakes = not first_due or first_at < tonumber(first_due)
-end
+local first_due = first_at and redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
+local wakes = first_at and (not first_due or first_at < tonumber(first_due))
 -- An order that exists has something to run in it: what was removed from it goes when it is all that is left.
 if not wakes and #fresh + #prior > 0 and last == '' then wakes = redis.call('EXISTS', ready) == 0 end
 -- A key of another type must fail before anything is written.
