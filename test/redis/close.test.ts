@@ -86,6 +86,8 @@ test('between two tries it closes at once', async () => {
   proxy.reset()
   // The pause after the fifth failure is a second long.
   await eventually(() => proxy.counters.refused >= 5, 'five failures')
+  const failedMs = performance.now()
+  await eventually(() => performance.now() - failedMs > 100, 'the pause')
   const startedMs = performance.now()
   await store.close()
   expect(performance.now() - startedMs).toBeLessThan(400)
