@@ -78,6 +78,21 @@ test('while it connects it closes at once', async () => {
   expect(performance.now() - startedMs).toBeLessThan(200)
 })
 
+test('between two tries it closes at once', async () => {
+  const proxy = await startProxy()
+  const random = { next: () => 0.999, bytes: (count: number) => new Uint8Array(count) }
+  const store = await open(proxy.url, { random })
+  proxy.set('refuse')
+  proxy.reset()
+  // The pause after the fifth failure is a second long.
+  await eventually(() => proxy.counters.refused >= 5, 'five failures')
+  const failedMs = performance.now()
+  await eventually(() => performance.now() - failedMs > 100, 'the pause')
+  const startedMs = performance.now()
+  await store.close()
+  expect(performance.now() - startedMs).toBeLessThan(400)
+})
+
 test("a caller's client is neither used nor closed", async () => {
   const client = new Redis({ port: server.port, host: '127.0.0.1', db: 2 })
   await client.set('x', '1')

@@ -115,9 +115,10 @@ export class Link {
   /** One connection from its first packet to its end. */
   private async liveOnce(number: number): Promise<void> {
     this.state = 'connecting'
-    const connection = new Connection(this.target, this.wiring, number)
-    this.connection = connection
+    let connection: Connection | undefined
     try {
+      connection = new Connection(this.target, this.wiring, number)
+      this.connection = connection
       const report = await connection.open()
       if (this.isClosed()) return
       this.becomeReady(report)
@@ -129,7 +130,7 @@ export class Link {
       this.attempt = newAttempt()
       attempt.fail(error)
     } finally {
-      await connection.ended
+      await connection?.ended
       this.connection = undefined
     }
   }
