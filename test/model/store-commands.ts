@@ -30,13 +30,13 @@ const PLAIN: Omit<JobDefinition, 'id' | 'lane' | 'runAt' | 'deadlineAt'> = {
 }
 
 const definition = fc.record({
-  lane: fc.constantFrom('a', 'b'),
-  idempotencyKey: fc.constantFrom(null, null, 'k1', 'k2'),
+  lane: fc.constantFrom('a', 'a', 'b', 'b', 'c'),
+  idempotencyKey: fc.constantFrom(null, null, 'k1', 'key of ü'),
   priority: fc.integer({ min: -1, max: 1 }),
   delayMs: fc.constantFrom(0, 0, 50, 500),
   runAtIn: fc.constantFrom(null, null, -10, 70),
   deadlineIn: fc.constantFrom(null, null, null, -1, 60, 600),
-  payload: fc.constantFrom<(string | Uint8Array)[]>('', '{"n":1}', 'null', new Uint8Array([0, 255, 7])),
+  payload: fc.constantFrom<(string | Uint8Array)[]>('', '{"n":"ü"}', 'null', new Uint8Array([0, 255, 7])),
   retry: fc.constantFrom(null, retry),
   timeoutMs: fc.constantFrom(null, 1_000),
   maxAttempts: fc.constantFrom(7, 4),
@@ -103,7 +103,15 @@ const turn = fc
   .record({
     settlements: fc.array(settlement, { maxLength: 3 }),
     claims: fc.constantFrom(0, 1, 1, 1, 2),
-    lanes: fc.constantFrom(['a'], ['a', 'b'], ['b', 'a'], ['none', 'b']),
+    lanes: fc.constantFrom(
+      ['a'],
+      ['a', 'b'],
+      ['b', 'a'],
+      ['none', 'b'],
+      ['c'],
+      ['none', 'a', 'b', 'c'],
+      ['c', 'b', 'a'],
+    ),
     limit: fc.integer({ min: 1, max: 5 }),
     workerId: fc.constantFrom('w1', 'w2'),
     leaseMs: fc.constantFrom(20, 1_000),
@@ -181,7 +189,7 @@ const promote = targets.map(
     },
 )
 
-const policy = fc.record({ lane: fc.constantFrom('a', 'b'), paused: fc.boolean() }).map(
+const policy = fc.record({ lane: fc.constantFrom('a', 'b', 'c'), paused: fc.boolean() }).map(
   (change): Command =>
     async (pair) => {
       await pair.send('queue.policy', { changes: [change] })
@@ -195,7 +203,7 @@ const maintain = keepMs.map(
     },
 )
 
-const advance = fc.constantFrom(1, 30, 60, 110, 2_000).map(
+const advance = fc.constantFrom(1, 30, 60, 110, 2_000, -40).map(
   (ms): Command =>
     async (pair) => {
       pair.clock.advance(ms)
@@ -247,3 +255,5 @@ export const MODEL_OPTIONS = {
   // A planted bug need only be found; shrinking it would take a minute.
   endOnFailure: process.env.HOLDFAST_DIST !== undefined,
 }
+
+export const MODEL_TIMEOUT_MS = 30_000 + MODEL_OPTIONS.numRuns * 500

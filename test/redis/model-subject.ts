@@ -50,12 +50,8 @@ const replyOf = <T extends MessageType>(_type: T, reply: Reply<MessageType>): Re
 function excuse({ type, request, actual, expected }: Answers): Reply<MessageType> {
   if (type === 'job.get') return excuseJobs(replyOf(type, actual), replyOf(type, expected))
   if (type === 'job.list') {
-    const reply = replyOf(type, actual)
-    const inOrder = reply.jobs.every(
-      ({ createdAt }, index) => (reply.jobs[index - 1]?.createdAt ?? createdAt) >= createdAt,
-    )
-    if (!inOrder) return actual
-    const wanted = replyOf(type, expected)
+    const [reply, wanted] = [replyOf(type, actual), replyOf(type, expected)]
+    if (isNewestFirst(wanted.jobs) && !isNewestFirst(reply.jobs)) return actual
     return excuseJobs({ ...reply, jobs: likewise(reply.jobs, wanted.jobs) }, wanted)
   }
   return type === 'job.turn'
@@ -72,12 +68,15 @@ function excuseJobs<R extends { readonly jobs: readonly (StoredJob | null)[] }>(
   return { ...actual, jobs }
 }
 
-/** The same jobs in the order that is wanted, where only lanes of one millisecond are mixed otherwise. */
+/** Not where the clock went back in between. */
+const isNewestFirst = (jobs: readonly StoredJob[]): boolean =>
+  jobs.every(({ createdAt }, index) => (jobs[index - 1]?.createdAt ?? createdAt) >= createdAt)
+
+/** The same jobs with their lanes mixed as is wanted; each lane keeps its order. */
 function likewise(actual: readonly StoredJob[], expected: readonly StoredJob[]): readonly StoredJob[] {
   const rest = new Map<string, StoredJob[]>()
-  const groupOf = ({ createdAt, lane }: StoredJob): string => `${createdAt} ${lane}`
-  for (const job of actual) rest.set(groupOf(job), [...(rest.get(groupOf(job)) ?? []), job])
-  return expected.flatMap((job) => rest.get(groupOf(job))?.shift() ?? []).concat([...rest.values()].flat())
+  for (const job of actual) rest.set(job.lane, [...(rest.get(job.lane) ?? []), job])
+  return expected.flatMap(({ lane }) => rest.get(lane)?.shift() ?? []).concat([...rest.values()].flat())
 }
 
 type Turn = Reply<'job.turn'>
@@ -101,8 +100,15 @@ function excuseTurn(request: Request<'job.turn'>, actual: Turn, expected: Turn):
     const claim = request.claims[index]
     if (wanted === undefined || claim === undefined) return grant
     const isFull = grant.jobs.length >= claim.limit || (request.resend && grant.jobs.length > 0)
-    const { dueInMs, more } = isFull && (grant.more || !wanted.more) ? wanted : grant
-    return { ...grant, deadlined: wanted.deadlined, dueInMs, more }
+    const isOpen = isFull && (grant.more || !wanted.more)
+    // What would have been buried in a lane that was passed by is still waiting for its time.
+    const isSooner = mine.length < theirs.length && (grant.dueInMs ?? Infinity) <= (wanted.dueInMs ?? Infinity)
+    return {
+      ...grant,
+      deadlined: wanted.deadlined,
+      dueInMs: isOpen || isSooner ? wanted.dueInMs : grant.dueInMs,
+      more: isOpen ? wanted.more : grant.more,
+    }
   })
   return { ...actual, grants }
 }

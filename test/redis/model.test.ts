@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ALL_STATES, MODEL_OPTIONS, modelRun, play } from '../model/store-commands.ts'
+import { ALL_STATES, MODEL_OPTIONS, MODEL_TIMEOUT_MS, modelRun, play } from '../model/store-commands.ts'
 import { Pair } from '../model/store-pair.ts'
 import { ServerClock } from '../support/clock/server-clock.ts'
 import { RedisServer } from '../support/redis-server.ts'
@@ -61,5 +61,5 @@ test(
     )
     expect([...states].sort()).toEqual(ALL_STATES)
   },
-  60_000 + MODEL_OPTIONS.numRuns * 1_000,
+  MODEL_TIMEOUT_MS,
 )

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SqliteStore } from '#dist/src/backends/sqlite/store.js'
-import { ALL_STATES, MODEL_OPTIONS, modelRun, play } from '../model/store-commands.ts'
+import { ALL_STATES, MODEL_OPTIONS, MODEL_TIMEOUT_MS, modelRun, play } from '../model/store-commands.ts'
 import { Pair, type Subject } from '../model/store-pair.ts'
 import { ManualClock, openStore } from './support.ts'
 
@@ -18,18 +18,22 @@ function checkTables(store: SqliteStore): void {
   expect(database.pragma('integrity_check', { simple: true })).toBe('ok')
 }
 
-test(`the same replies as the memory store, seed ${MODEL_OPTIONS.seed}`, async () => {
-  const states = new Set<string>()
-  await fc.assert(
-    fc.asyncProperty(modelRun, async (run) => {
-      const clock = new ManualClock()
-      const store = openStore({}, clock)
-      const subject: Subject = { clock, call: async (type, request) => store.call(type, request) }
-      await play(run, new Pair(subject, run.isForgetful), states)
-      checkTables(store)
-      store.close()
-    }),
-    MODEL_OPTIONS,
-  )
-  expect([...states].sort()).toEqual(ALL_STATES)
-})
+test(
+  `the same replies as the memory store, seed ${MODEL_OPTIONS.seed}`,
+  async () => {
+    const states = new Set<string>()
+    await fc.assert(
+      fc.asyncProperty(modelRun, async (run) => {
+        const clock = new ManualClock()
+        const store = openStore({}, clock)
+        const subject: Subject = { clock, call: async (type, request) => store.call(type, request) }
+        await play(run, new Pair(subject, run.isForgetful), states)
+        checkTables(store)
+        store.close()
+      }),
+      MODEL_OPTIONS,
+    )
+    expect([...states].sort()).toEqual(ALL_STATES)
+  },
+  MODEL_TIMEOUT_MS,
+)
