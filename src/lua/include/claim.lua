@@ -1,4 +1,5 @@
 --@include due
+--@include removed
 -- What a claim is given: first all of ready above priority 0, then ready at 0 and fifo by time and sequence, then the rest.
 -- All is read first; what is granted is then taken off the front of both.
 local MOVED_MAX = 1000
@@ -56,4 +57,5 @@ local function take_off(taken, removed)
   if taken[1] > 0 then redis.call('ZREMRANGEBYRANK', ready, 0, taken[1] - 1) end
   if taken[2] > 0 then redis.call('LTRIM', fifo, taken[2], -1) end
   if removed > 0 then redis.call('HINCRBY', meta, 'removed', -removed) end
+  drop_removed()
 end
