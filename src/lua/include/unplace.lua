@@ -1,4 +1,5 @@
 --@include record
+--@include removed
 -- Takes jobs from where they wait.
 local function remove_from_fifo(entry)
   local order = string.sub(entry, 1, 27)
@@ -9,10 +10,8 @@ local function remove_from_fifo(entry)
   end
   if redis.call('LINDEX', fifo, low) ~= entry then return end
   redis.call('LSET', fifo, low, order)
-  if redis.call('HINCRBY', meta, 'removed', 1) == redis.call('LLEN', fifo) then
-    redis.call('DEL', fifo)
-    redis.call('HDEL', meta, 'removed')
-  end
+  redis.call('HINCRBY', meta, 'removed', 1)
+  drop_removed()
 end
 
 -- Takes a job from wherever it waits. `run` is nil for one that never ran.
