@@ -81,7 +81,7 @@ export class FaultProxy {
     cut: 0,
   }
   readonly #server: Server
-  readonly #upstream: number
+  #upstream: number
   readonly #random: SeededRandom
   readonly #links = new Set<Link>()
   #fault: Fault = { mode: 'pass' }
@@ -132,6 +132,11 @@ export class FaultProxy {
     }
     for (const link of this.#links) this.#sweep(link)
     if (this.#fault.mode === 'flapping') this.#turn(this.#fault)
+  }
+
+  /** New connections go to another server. */
+  retarget({ port }: { readonly port: number }): void {
+    this.#upstream = port
   }
 
   /** Resets every connection that stands. */

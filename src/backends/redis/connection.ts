@@ -88,7 +88,7 @@ export class Connection {
       ...(database === 0 ? [] : [this.send('SELECT', [database])]),
     ]
     const [hello, info, fsync, select] = await Promise.allSettled(steps)
-    if (hello?.status === 'rejected' && replyWordOf(hello.reason) !== 'ERR') throw hello.reason
+    if (hello?.status === 'rejected' && !isUnknownCommand(hello.reason)) throw hello.reason
     if (info?.status !== 'fulfilled') throw info?.reason
     const report = readReport(info.value, fsync?.status === 'fulfilled' ? fsync.value : null)
     checkVersion(report, server)
@@ -143,6 +143,11 @@ export class Connection {
     const timer = this.wiring.timers.set(() => this.end(), DROP_WAIT_MS, true)
     this.redis.once('end', () => this.wiring.timers.clear(timer))
   }
+}
+
+/** An old server does not know HELLO, but tells its version; one that has no connection left says `ERR` too, and then nothing more. */
+function isUnknownCommand(error: unknown): boolean {
+  return replyWordOf(error) === 'ERR' && isFinal(error)
 }
 
 function noDatabase(database: number, cause: unknown): unknown {

@@ -12,13 +12,16 @@ const note = (...words) => writeSync(file, `${words.join(' ')}\n`)
 const hf = await connect()
 const task = handle(defineJob('task'), async (input, { jobId, attempt, leaseEpoch }) => {
   note('start', jobId, attempt, leaseEpoch, process.pid)
-  if (workMs > 0) await setTimeout(Math.random() * workMs)
+  const blockedUntil = attempt === 1 ? performance.now() + (input.blockMs ?? 0) : 0
+  while (performance.now() < blockedUntil);
+  const heldMs = attempt === 1 && input.holdMs !== undefined ? input.holdMs : Math.random() * workMs
+  if (heldMs > 0) await setTimeout(heldMs)
   if (input.failsFirst && attempt === 1) throw new Error('as it was told')
   note('end', jobId, attempt, leaseEpoch, process.pid)
   return leaseEpoch
 })
 const worker = await hf.worker({ handlers: [task], ...workerOptions })
-worker.on('error', () => {})
+for (const event of ['lost', 'blocked']) worker.on(event, () => say(event))
 say('ready')
 await told('stop')
 await worker.stop({ deadline: '10s' })
