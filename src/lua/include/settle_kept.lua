@@ -33,7 +33,7 @@ local function settle_kept()
     end
   end
   args_read = args_read + count * 4
-  write('ZREM', leases, done)
+  for _, id in ipairs(done) do completed_leases[#completed_leases + 1] = id end
   write('HSET', run, runs)
   write('HSET', ended, ends)
   write('HSET', outputs, kept)

@@ -37,6 +37,7 @@ elseif limit ~= '-1' then
     ids, given, before, settled_terms = grant(tonumber(limit), removed)
   end
 end
+write('ZREM', leases, completed_leases)
 -- Of a paused lane nothing is due: whoever waits for it would come back for nothing.
 if flags ~= 'p' and redis.call('EXISTS', fifo, ready) > 0 then flags = flags .. 'm' end
 local due = flags ~= 'p' and next_due()
