@@ -51,11 +51,11 @@ test('docs/keyspace.md describes every key that the scripts are given, and no ot
   const text = readFileSync(join(root, 'docs/keyspace.md'), 'utf8')
   const table = text.slice(text.indexOf('## Keys of a lane'), text.indexOf('<!-- keys'))
   const described = [...table.matchAll(/^\| `(\w+)` \| (hash|list|sorted set) \|/gm)].map(([, role]) => role)
-  const ofNamespace = ['lanes', 'wake']
+  const ofNamespace = ['lanes', 'wake', 'keyspace', 'lock']
   const used = Object.values(loadCatalog())
     .flatMap(({ keys }) => keys)
     .filter((role) => !role.startsWith('...') && !ofNamespace.includes(role))
   expect(described).toEqual([...new Set(described)])
   expect([...described].sort()).toEqual([...new Set(used)].sort())
-  for (const role of ofNamespace) expect(text).toContain(`\`hf:{NS}:${role}`)
+  for (const role of ofNamespace) expect(text).toMatch(new RegExp(`\`hf:\\{NS\\}:(keyspace:)?${role}\\b`))
 })

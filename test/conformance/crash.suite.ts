@@ -67,7 +67,11 @@ export function crashSuite(context: SuiteContext): void {
       const hf = await harness().connect()
       const effects = effectFile()
       const jobs = await hf.enqueueMany(
-        Array.from({ length: COUNT }, (_, n) => ({ job: task, input: n, options: { maxAttempts: 99, maxCrashes: 99 } })),
+        Array.from({ length: COUNT }, (_, n) => ({
+          job: task,
+          input: n,
+          options: { maxAttempts: 99, maxCrashes: 99 },
+        })),
       )
       for (const moment of moments(3, 15)) {
         // A fast store may have let the child before end everything.
