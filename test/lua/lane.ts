@@ -119,6 +119,7 @@ export class Lane {
       ['s1', `0 ${now + 60_000}   `],
       ['dl', `0   ${now - 1000} `],
     )
+    await this.redis.mset(this.key('keyspace'), '1', this.key('lock'), 'token')
     await this.enqueue(['i1', '0    my key'], ['past', `-3 ${now - 5000}   `])
     return tokens
   }
@@ -169,6 +170,7 @@ export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): r
       ...['3600000', '60000', 1, 'r2', of('r2'), 3, '=j2'],
       ...settlements.flat(),
     ],
+    keyspace_step: ['token', '1', '2'],
     lane_bury: [100, '', '{}'],
     lane_drop: [],
     lane_maintain: [100],
