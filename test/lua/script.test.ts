@@ -264,7 +264,7 @@ describe('operators', () => {
     const [found, none] = list(await lane.run('job_read', [1, 'c1', 'none']))
     expect(none).toBeNull()
     expect(list(found)[0]).toMatch(/\n\nj\{"n":1\}$|\nj\{"n":1\}$/)
-    expect(list(found)[8]).toBe('j"out"')
+    expect(list(found)[7]).toBe('j"out"')
     const [bare] = list(await lane.run('job_read', [0, 'c1']))
     expect(list(bare)[0]).toMatch(/type\n\n$/)
     expect(list(bare)[8]).toBeNull()
