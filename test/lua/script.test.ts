@@ -267,6 +267,6 @@ describe('operators', () => {
     expect(list(found)[7]).toBe('j"out"')
     const [bare] = list(await lane.run('job_read', [0, 'c1']))
     expect(list(bare)[0]).toMatch(/type\n\n$/)
-    expect(list(bare)[8]).toBeNull()
+    expect(list(bare)[7]).toBeNull()
   })
 })

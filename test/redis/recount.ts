@@ -31,7 +31,7 @@ const TERMINAL = ['completed', 'cancelled', 'dlq']
 const ORDER_LENGTH = 27
 
 const DEFINITION = /^(\d{13}) (\d{14}) (-?\d+) (-?\d*) (-?\d*)\n([^\n]*)\n([^\n]*)\n/
-const RUN = /^([RXQWCKD])([^|]*)\|(\d+)\|(\d+)\|(\d{14})\|(\d*),(\d+),(-?\d+)(|\|[^]*)$/
+const RUN = /^([RXQWCKD])([^|]*)\|(\d+)\|(\d+)\|(\d{14})\|(\d*),(\d+),(-?\d+)(|\|[\s\S]*)$/
 
 interface Job {
   readonly sequence: string

@@ -36,7 +36,7 @@ function damaged(what: string): HoldfastError {
   })
 }
 
-const RUN = /^([RXQWCKD])([^|]*)\|(\d+)\|(\d+)\|\d+\|(\d*),(\d+),(-?\d+)(?:\|([xu]*)([^|]*)\|([^]*))?$/
+const RUN = /^([RXQWCKD])([^|]*)\|(\d+)\|(\d+)\|\d+\|(\d*),(\d+),(-?\d+)(?:\|([xu]*)([^|]*)\|([\s\S]*))?$/
 
 /** Throws STORE_CORRUPT. */
 export function parseRun(text: string): Run {
