@@ -1,7 +1,8 @@
 // What a job's machine costs: a real XState actor for each job against steps in the derived table. Three events a job
 // (claim, retry or complete, and the start), alone and in a whole worker. Needs a build: `node bench/decision/machine-per-job.mjs`.
-import { connect, defineJob, handle } from 'holdfast'
+
 import { createLifecycle } from '../../dist/src/actors/lifecycle.js'
+import { connect, defineJob, handle } from '../holdfast.mjs'
 
 const JOBS = 100_000
 const ROUNDS = 5

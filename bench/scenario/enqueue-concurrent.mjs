@@ -2,7 +2,7 @@
 import { inputOf, noop, open, perSecond, prove } from './shared.mjs'
 
 export const unit = { name: 'jobs/s', higherIsBetter: true }
-export const defaults = { concurrency: 100, jobs: { memory: 100_000, sqlite: 50_000 } }
+export const defaults = { concurrency: 100, jobs: { memory: 100_000, sqlite: 50_000, redis: 100_000 } }
 
 export async function run(options) {
   const hf = await open(options)

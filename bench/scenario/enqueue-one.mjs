@@ -2,7 +2,7 @@
 import { inputOf, noop, open, perSecond, prove } from './shared.mjs'
 
 export const unit = { name: 'jobs/s', higherIsBetter: true }
-export const defaults = { concurrency: 1, jobs: { memory: 50_000, sqlite: 5_000 } }
+export const defaults = { concurrency: 1, jobs: { memory: 50_000, sqlite: 5_000, redis: 10_000 } }
 
 export async function run(options) {
   const hf = await open(options)

@@ -1,11 +1,19 @@
 // An idle worker: time from the start of one enqueue to the start of its handler, one job at a time; the median of a run.
-import { handle } from 'holdfast'
+// On Redis the producer is another process than the worker.
+import { handle } from '../holdfast.mjs'
+import * as holdfast from '../queue/holdfast.mjs'
+import { latency } from '../queue/latency.mjs'
 import { inputOf, noop, open } from './shared.mjs'
 
 export const unit = { name: 'ms p50', higherIsBetter: false }
-export const defaults = { concurrency: 10, jobs: { memory: 300, sqlite: 300 } }
+export const defaults = { concurrency: 10, jobs: { memory: 300, sqlite: 300, redis: 1_000 } }
+export const extra = { p99: { name: 'ms p99', higherIsBetter: false } }
 
-export async function run(options) {
+export function run(options) {
+  return options.store === 'redis' ? latency(holdfast, options) : inOneProcess(options)
+}
+
+async function inOneProcess(options) {
   const hf = await open(options)
   let started = () => {}
   const worker = await hf.worker({

@@ -1,21 +1,35 @@
 // Jobs wait already; how fast one worker runs them to the last, no-op handlers.
-import { handle } from 'holdfast'
-import { fill, noop, open, perSecond, prove } from './shared.mjs'
+import { handle } from '../holdfast.mjs'
+import { fill, measured, noop, open, perSecond, prove } from './shared.mjs'
 
 export const unit = { name: 'jobs/s', higherIsBetter: true }
-export const defaults = { concurrency: 100, jobs: { memory: 100_000, sqlite: 50_000 } }
+export const defaults = { concurrency: 100, jobs: { memory: 100_000, sqlite: 50_000, redis: onRedis } }
+export const extra = {
+  nodeCpu: { name: 'µs of Node CPU/job', higherIsBetter: false },
+  serverCpu: { name: 'µs of server CPU/job', higherIsBetter: false },
+  slowScripts: { name: 'scripts over 5 ms a run' },
+}
+
+/** Where round trips bind, fewer jobs take as long. */
+function onRedis(concurrency) {
+  if (concurrency >= 100) return 100_000
+  return concurrency >= 10 ? 50_000 : 20_000
+}
 
 export async function run(options) {
   const hf = await open(options)
   await fill(hf, options.jobs, options.payloadBytes)
   let done = 0
-  const startedAt = performance.now()
+  let elapsed = 0
   const count = handle(noop, async () => {
     done += 1
   })
-  await hf.runUntilEmpty({ handlers: [count], concurrency: options.concurrency })
-  const elapsed = performance.now() - startedAt
+  const figures = await measured(options, async () => {
+    const startedAt = performance.now()
+    await hf.runUntilEmpty({ handlers: [count], concurrency: options.concurrency })
+    elapsed = performance.now() - startedAt
+  })
   prove('process', done, options.jobs)
   await hf.close()
-  return perSecond(options.jobs, elapsed)
+  return { value: perSecond(options.jobs, elapsed), extra: figures }
 }

@@ -1,10 +1,10 @@
 // No-op jobs through handler threads; the peer is a bare piscina with the same threads and the same number in flight. Both sides have
 // all their threads up before the clock starts.
-import { inThread } from 'holdfast'
+import { inThread } from '../holdfast.mjs'
 import { fill, inputOf, noop, open, perSecond, prove } from './shared.mjs'
 
 export const unit = { name: 'jobs/s', higherIsBetter: true }
-export const defaults = { concurrency: 10, jobs: { memory: 30_000, sqlite: 30_000 } }
+export const defaults = { concurrency: 10, jobs: { memory: 30_000, sqlite: 30_000, redis: 30_000 } }
 
 export async function run(options) {
   const hf = await open(options)

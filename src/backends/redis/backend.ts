@@ -11,7 +11,7 @@ import { openServers } from './connect.ts'
 import { openKeyspace } from './keyspace.ts'
 import type { RedisLocation } from './location.ts'
 import type { RedisServers, ServerFacts } from './servers.ts'
-import { BATCH } from './session.ts'
+import { BATCH, RedisSession } from './session.ts'
 import { RedisStore } from './store.ts'
 import { Wake } from './wake.ts'
 
@@ -79,24 +79,16 @@ export class RedisBackend implements Backend {
   static async open(options: RedisBackendOptions): Promise<RedisBackend> {
     const { location, namespace, clock, random } = options
     const timers = systemTimers
-    const servers = await openServers(location, { ...options, timers, openTimeoutMs: options.openDeadlineMs })
+    const servers = await openServers(location, { ...options, timers })
     try {
       await openKeyspace(servers, { namespace, timers, random })
     } catch (error) {
       await servers.close()
       throw error
     }
-    const wakes: { current: Wake | null } = { current: null }
-    const store = new RedisStore(servers, {
-      namespace,
-      clock,
-      lanes: {
-        ready: (lane) => wakes.current?.ready(lane),
-        left: (lane, isClaimed) => wakes.current?.left(lane, isClaimed),
-      },
-    })
-    const wake = new Wake({ session: store.session, clock, timers, random })
-    wakes.current = wake
+    const session = new RedisSession(servers, namespace)
+    const wake = new Wake({ session, clock, timers, random })
+    const store = new RedisStore(session, { clock, lanes: wake })
     return new RedisBackend({ servers, store, wake })
   }
 

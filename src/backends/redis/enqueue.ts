@@ -3,6 +3,7 @@ import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { JobDefinition, JobState } from '../../job.ts'
 import type { EnqueueResult, Reply, Request } from '../protocol/index.ts'
 import { packDefinition, packSpec } from './definition.ts'
+import type { LaneListener } from './lane-listener.ts'
 import type { LaneRegistry } from './lane-registry.ts'
 import { listOf, textOf } from './reply.ts'
 import type { RedisArgument } from './servers.ts'
@@ -13,8 +14,7 @@ export interface EnqueueContext {
   readonly registry: LaneRegistry
   /** States of jobs by id, for answers about jobs that were there before. */
   readonly statesOf: (ids: readonly string[]) => Promise<readonly (JobState | null)[]>
-  /** Told of lanes that have something to start sooner than before. */
-  readonly onReady: (lane: string) => void
+  readonly lanes: LaneListener
 }
 
 interface Packed {
@@ -61,7 +61,9 @@ async function store(context: EnqueueContext, lane: string, { chunk, jobs, resul
   const noted = context.registry.note(lane)
   if (noted !== null) await noted
   const args = chunk.flatMap(({ local, spec, body }) => [local, spec, body])
-  const reply = listOf(await context.session.run('job_enqueue', lane, args))
+  const call = context.session.run('job_enqueue', lane, args)
+  const isAhead = context.lanes.ahead(lane)
+  const reply = listOf(await call)
   const letters = textOf(reply[0])
   const owners = listOf(reply[1])
   let owner = 0
@@ -75,7 +77,7 @@ async function store(context: EnqueueContext, lane: string, { chunk, jobs, resul
       owner += 1
     }
   })
-  if (textOf(reply[2]) === 'w') context.onReady(lane)
+  context.lanes.stored(lane, { isReady: textOf(reply[2]) === 'w', isAhead })
 }
 
 /** Fills in the jobs that were there before. One that is gone by now has ended. */

@@ -3,34 +3,23 @@ import type { Clock } from '../../clock.ts'
 import type { BackendHandlers } from '../protocol/index.ts'
 import { cancel, health, maintain, policy, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
+import type { LaneListener } from './lane-listener.ts'
 import { LaneRegistry } from './lane-registry.ts'
 import { progress, reap, renew } from './lease.ts'
 import { listJobs } from './list.ts'
 import { readJobs, readStats } from './read.ts'
-import type { RedisServers } from './servers.ts'
-import { RedisSession } from './session.ts'
+import type { RedisSession } from './session.ts'
 import { Turn } from './turn.ts'
-
-/** What becomes of lanes that have work: told to whoever wakes workers. */
-export interface LaneListener {
-  /** Something of the lane can start sooner than before. */
-  ready(lane: string): void
-  /** Work is left after a turn; `isClaimed` when the turn claimed what it could. */
-  left(lane: string, isClaimed: boolean): void
-}
 
 export class RedisStore {
   readonly session: RedisSession
   readonly registry: LaneRegistry
   private readonly lanes: LaneListener
 
-  constructor(
-    servers: RedisServers,
-    options: { readonly namespace: string; readonly clock: Clock; readonly lanes: LaneListener },
-  ) {
-    this.session = new RedisSession(servers, options.namespace)
-    this.registry = new LaneRegistry(this.session, options.clock)
-    this.lanes = options.lanes
+  constructor(session: RedisSession, { clock, lanes }: { readonly clock: Clock; readonly lanes: LaneListener }) {
+    this.session = session
+    this.registry = new LaneRegistry(session, clock)
+    this.lanes = lanes
   }
 
   private readonly onReady = (lane: string): void => this.lanes.ready(lane)
@@ -41,10 +30,7 @@ export class RedisStore {
 
   readonly handlers = {
     'job.enqueue': (request) =>
-      enqueue(
-        { session: this.session, registry: this.registry, statesOf: this.statesOf, onReady: this.onReady },
-        request,
-      ),
+      enqueue({ session: this.session, registry: this.registry, statesOf: this.statesOf, lanes: this.lanes }, request),
     'job.turn': async (request) => {
       // After a change of server what is held is renewed before anything is claimed.
       if (request.claims.length > 0) await this.session.servers.settled()

@@ -1,4 +1,4 @@
---! keys: ...
+--! keys: ...6
 --! args:
 --! flags: no-writes
 --! returns: for each lane whether it could give something: now, in how many milliseconds or nothing, and when its first lease runs out or nothing

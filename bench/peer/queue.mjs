@@ -1,0 +1,82 @@
+// The scenarios driven through a queue of bench/queue, so that every peer on Redis does the same work as our side does.
+import { backlog } from '../queue/backlog.mjs'
+import { idle } from '../queue/idle.mjs'
+import { latency } from '../queue/latency.mjs'
+import { several } from '../queue/several.mjs'
+import { fill, workUntil } from '../queue/work-until.mjs'
+import { inputOf, measured, perSecond, prove } from '../scenario/shared.mjs'
+
+/** Those that open the queue themselves, in this process and in others. */
+const whole = { latency, backlog, idle, processes: several }
+
+const scenarios = {
+  async process(queue, options) {
+    await fill(queue, options.jobs, options.payloadBytes)
+    let ended
+    const extra = await measured(options, async () => {
+      ended = await workUntil(queue, options.concurrency, options.jobs)
+    })
+    await ended.worker.stop()
+    prove('process', ended.done(), options.jobs)
+    prove('process', options.jobs - (await queue.waiting()), options.jobs)
+    return { value: perSecond(options.jobs, ended.elapsed), extra }
+  },
+
+  async 'enqueue-one'(queue, options) {
+    await queue.add(inputOf(options.payloadBytes, -1))
+    const startedAt = performance.now()
+    for (let index = 0; index < options.jobs; index += 1) await queue.add(inputOf(options.payloadBytes, index))
+    const elapsed = performance.now() - startedAt
+    prove('enqueue-one', await queue.waiting(), options.jobs + 1)
+    return perSecond(options.jobs, elapsed)
+  },
+
+  async 'enqueue-concurrent'(queue, options) {
+    let next = 0
+    const caller = async () => {
+      while (next < options.jobs) await queue.add(inputOf(options.payloadBytes, next++))
+    }
+    const startedAt = performance.now()
+    await Promise.all(Array.from({ length: options.concurrency }, caller))
+    const elapsed = performance.now() - startedAt
+    prove('enqueue-concurrent', await queue.waiting(), options.jobs)
+    return perSecond(options.jobs, elapsed)
+  },
+
+  async 'enqueue-bulk'(queue, options) {
+    let elapsed = 0
+    const extra = await measured(options, async () => {
+      const startedAt = performance.now()
+      await fill(queue, options.jobs, options.payloadBytes)
+      elapsed = performance.now() - startedAt
+    })
+    prove('enqueue-bulk', await queue.waiting(), options.jobs)
+    return { value: perSecond(options.jobs, elapsed), extra }
+  },
+
+  async memory(queue, options) {
+    const before = await options.server.usedMemory()
+    await fill(queue, options.jobs, options.payloadBytes)
+    const after = await options.server.usedMemory()
+    prove('memory', await queue.waiting(), options.jobs)
+    return (after - before) / options.jobs
+  },
+}
+
+/** A side of the benchmark that drives `queue` (a module of bench/queue) through a scenario. */
+export function sideOf(module, scenario) {
+  return {
+    name: module.name,
+    version: module.version,
+    settings: module.settings,
+    async run(options) {
+      if (whole[scenario] !== undefined) return whole[scenario](module, options)
+      const queue = await module.open(options)
+      try {
+        return await scenarios[scenario](queue, options)
+      } finally {
+        await queue.close()
+      }
+    },
+  }
+}
