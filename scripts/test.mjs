@@ -23,6 +23,23 @@ function step(name, command, args) {
   return isOk
 }
 
+// Servers that cannot be had are a failure with a number, never tests that were silently left out.
+function findServices() {
+  console.log('> services for the tests')
+  const { status, stdout } = spawnSync(process.execPath, [join(root, 'scripts', 'find-services.mjs')], {
+    cwd: root,
+    stdio: ['inherit', 'pipe', 'inherit'],
+    encoding: 'utf8',
+  })
+  const isOk = status === 0
+  if (isOk) {
+    passed += 1
+    process.env.HOLDFAST_TEST_SERVICES = stdout
+    for (const [name, { kind, program, image }] of Object.entries(JSON.parse(stdout)))
+      console.log(`  ${name}: ${kind === 'local' ? program : `${program} in a container of ${image}`}`)
+  } else failed += 1
+}
+
 function vitest() {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
   const report = join(folder, 'report.json')
@@ -53,6 +70,7 @@ if (isBuilt) {
     step('lint and format', bin('biome'), ['check', '.'])
     step('types of the tests', bin('tsc'), ['-p', 'tsconfig.test.json'])
   }
+  findServices()
   vitest()
   if (filters.length === 0)
     step('planted bugs are caught', process.execPath, [join(root, 'test', 'mutants', 'run.mjs')])

@@ -1,7 +1,7 @@
 /**
  * Reads the Lua scripts: parses their headers, puts includes in, and names keys and arguments.
  * A header line `--! keys: meta defs` becomes locals of those names, so it cannot drift from what the script uses, and a call
- * with another number of keys or too few arguments is refused before anything runs.
+ * with another number of keys or arguments is refused before anything runs. `...3` stands for any number of groups of three.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -33,9 +33,11 @@ function withIncludes(text: string, seen: Set<string>): string {
 
 /** The names of a header line and the Lua condition of a wrong number; `...` at the end stands for any more of them. */
 function counted(listed: readonly string[], count: string): readonly [names: readonly string[], wrong: string] {
-  const isOpen = listed.at(-1) === '...'
-  const names = isOpen ? listed.slice(0, -1) : listed
-  return [names, `${count} ${isOpen ? '<' : '~='} ${names.length}`]
+  const open = /^\.\.\.(\d*)$/.exec(listed.at(-1) ?? '')
+  if (open === null) return [listed, `${count} ~= ${listed.length}`]
+  const names = listed.slice(0, -1)
+  const isUneven = open[1] === '' ? '' : ` or (${count} - ${names.length}) % ${open[1]} ~= 0`
+  return [names, `${count} < ${names.length}${isUneven}`]
 }
 
 /** Locals for the names of a header, and the refusal of a wrong call. */

@@ -6,9 +6,11 @@ import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rename } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { runInContainer } from './container.ts'
+import { service } from './services.ts'
 
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/holdfast-test/', import.meta.url))
 const FLAGS = ['-O2', '-Wall', '-Wextra', '-shared', '-fPIC'] as const
@@ -26,9 +28,15 @@ export async function buildPreload(source: URL): Promise<string> {
   if (existsSync(library)) return library
   await mkdir(CACHE, { recursive: true })
   const made = `${library}.${randomUUID()}`
-  await promisify(execFile)('cc', [...FLAGS, '-o', made, path, '-ldl', '-lpthread'])
+  await compile([...FLAGS, '-o', made, path, '-ldl', '-lpthread'], dirname(path))
   await rename(made, library)
   return library
+}
+
+async function compile(args: readonly string[], sources: string): Promise<void> {
+  const place = await service('compiler')
+  if (place.kind === 'local') await promisify(execFile)(place.program, args)
+  else await runInContainer(place.image, { program: 'cc', args, folder: CACHE, env: { SOURCES: `${sources}/.` } })
 }
 
 /** What a process must be started with to load these libraries, for `env` of a server. */

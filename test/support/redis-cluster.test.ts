@@ -1,24 +1,43 @@
 /** The private Cluster of tests comes up, moves a slot key by key and survives the loss of a master. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ServerClock } from './clock/server-clock.ts'
 import { rejection } from './event.ts'
 import { RedisCluster, slotOf } from './redis-cluster.ts'
 
+const HOUR = 3_600_000
+
+let clock: ServerClock
 let cluster: RedisCluster
 beforeAll(async () => {
-  cluster = await RedisCluster.start()
+  clock = await ServerClock.make()
+  cluster = await RedisCluster.start({ env: clock.env })
 })
-afterAll(() => cluster.stop())
+afterAll(async () => {
+  await cluster.stop()
+  await clock.remove()
+})
 
 const SLOT = slotOf('{tag}')
 
 describe('a private Cluster', () => {
   it('has all its nodes, each of which knows who serves what', async () => {
     expect(cluster.nodes).toHaveLength(6)
-    expect(cluster.url).toMatch(/^redis:\/\/(127\.0\.0\.1:\d+,){5}127\.0\.0\.1:\d+$/)
+    expect(cluster.url).toMatch(/^redis\+cluster:\/\/(127\.0\.0\.1:\d+,){5}127\.0\.0\.1:\d+$/)
     const master = await cluster.masterOf(SLOT)
     expect(await master.command('SET', '{tag}1', 'v')).toBe('OK')
     const other = await cluster.otherMaster(master)
     expect((await rejection(other.command('GET', '{tag}1'))).message).toBe(`MOVED ${SLOT} 127.0.0.1:${master.port}`)
+  })
+
+  it('stays in order when the clock of all its nodes moves', async () => {
+    const master = await cluster.masterOf(SLOT)
+    for (const shiftMs of [24 * HOUR, -HOUR, 0]) {
+      clock.set(shiftMs)
+      const [seconds] = (await master.command('TIME')) as [string]
+      expect(Math.abs(Number(seconds) * 1000 - clock.now())).toBeLessThan(2000)
+      await cluster.inOrder()
+    }
+    expect(await cluster.masterOf(SLOT)).toBe(master)
   })
 
   it('moves a slot, with a stop half way', async () => {

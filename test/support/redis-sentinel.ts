@@ -13,8 +13,11 @@ export interface RedisSentinelsOptions extends Omit<RedisServerOptions, 'cluster
 }
 
 const NAME = 'holdfast'
-/** Sentinels say and ask more often than in production: a master that comes back is made a replica after four publish periods. */
-const HASTE = ['INFO-PERIOD', 250, 'PUBLISH-PERIOD', 200, 'ASK-PERIOD', 200, 'PING-PERIOD', 100] as const
+/**
+ * Sentinels say and ask more often than in production: a master that comes back is made a replica after four publish periods. The
+ * ping period stays as it is, since a replica that has not been heard of for five of them cannot be promoted.
+ */
+const HASTE = ['INFO-PERIOD', 250, 'PUBLISH-PERIOD', 200, 'ASK-PERIOD', 200] as const
 
 export class RedisSentinels {
   /** The name that Sentinels know the master by. */
@@ -29,7 +32,7 @@ export class RedisSentinels {
 
   /** Resolves when every Sentinel knows all others and all replicas, so that a failover can succeed. */
   static async start(options: RedisSentinelsOptions = {}): Promise<RedisSentinels> {
-    const { replicas = 1, sentinels = 3, downAfterMs = 500, ...server } = options
+    const { replicas = 1, sentinels = 3, downAfterMs = 1000, ...server } = options
     const started: RedisServer[] = []
     const start = async (each: RedisServerOptions): Promise<RedisServer> => {
       const one = await RedisServer.start(each)
@@ -92,8 +95,8 @@ export class RedisSentinels {
 
   /** Resolves when a server follows the master and has its data. */
   async follows(replica: RedisServer): Promise<void> {
-    const master = await this.master()
     await lookFor('a replica has its data', async () => {
+      const master = await this.master()
       const [role, , port, state] = (await replica.command('ROLE')) as readonly unknown[]
       return role === 'slave' && port === master.port && state === 'connected' ? true : undefined
     })
@@ -126,7 +129,7 @@ function watching({ port, password, sentinels, downAfterMs }: Watch): readonly s
   return [
     `sentinel monitor ${NAME} 127.0.0.1 ${port} ${Math.floor(sentinels / 2) + 1}`,
     `sentinel down-after-milliseconds ${NAME} ${downAfterMs}`,
-    `sentinel failover-timeout ${NAME} 3000`,
+    `sentinel failover-timeout ${NAME} 1500`,
     ...(password === undefined ? [] : [`sentinel auth-pass ${NAME} ${JSON.stringify(password)}`]),
   ]
 }

@@ -118,6 +118,7 @@ describe('a private redis-server', () => {
     const [pid, folder] = String(line).split(' ')
     expect(runs(Number(pid))).toBe(true)
     child.kill('SIGKILL')
-    await eventually(() => !runs(Number(pid)) && !existsSync(String(folder)), 'server and folder are gone')
-  })
+    // A container is ended by the one that watches over them, which gives it ten seconds.
+    await eventually(() => !runs(Number(pid)) && !existsSync(String(folder)), 'server and folder are gone', 30_000)
+  }, 60_000)
 })

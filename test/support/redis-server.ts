@@ -6,9 +6,11 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { launchInContainer } from './container.ts'
 import { within } from './event.ts'
 import { freePort } from './free-port.ts'
-import { type Launch, launchLocally, ServerFolder, type ServerProcess } from './server-process.ts'
+import { launchLocally, ServerFolder, type ServerProcess } from './server-process.ts'
+import { service } from './services.ts'
 
 export interface RedisServerOptions {
   readonly appendOnly?: boolean
@@ -30,7 +32,6 @@ export interface RedisServerOptions {
   readonly config?: readonly string[]
   /** Further arguments, such as `--enable-debug-command`, `local`. */
   readonly args?: readonly string[]
-  readonly launch?: Launch
 }
 
 export type RedisArgument = string | number | Buffer
@@ -145,9 +146,11 @@ export class RedisServer {
   }
 
   async #launch(): Promise<void> {
-    const { env = {}, args = [], launch = launchLocally } = this.#options
+    const { env = {}, args = [] } = this.#options
+    const place = await service('redis')
+    const launch = place.kind === 'local' ? launchLocally : launchInContainer(place.image)
     const launched = await launch({
-      program: 'redis-server',
+      program: place.program,
       args: [join(this.folder, 'redis.conf'), ...args],
       folder: this.#folder,
       logPath: this.#logPath,

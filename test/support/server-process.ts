@@ -98,7 +98,9 @@ export const launchLocally: Launch = async ({ program, args, folder, logPath, en
       return hasExited
     },
     signal: async (name) => {
-      if (!hasExited) child.kill(name)
+      if (hasExited) return
+      child.ref() // Whoever ends it waits for its end.
+      child.kill(name)
     },
   }
 }

@@ -6,7 +6,17 @@
  */
 import { Redis, type RedisOptions } from 'ioredis'
 import { HoldfastError } from '../../errors.ts'
-import { cannotConnect, commandError, isFinal, notConnected, replyError, replyWordOf, timedOut } from './errors.ts'
+import { commandOf } from './command-line.ts'
+import {
+  cannotConnect,
+  commandError,
+  isFinal,
+  notConnected,
+  REJECTED_HINT,
+  replyError,
+  replyWordOf,
+  timedOut,
+} from './errors.ts'
 import { checkVersion, readReport, type ServerReport } from './server-facts.ts'
 import type { RedisArgument, RedisReply } from './servers.ts'
 import type { Target, Wiring } from './wiring.ts'
@@ -21,7 +31,8 @@ export class Connection {
   private readonly target: Target
   private readonly wiring: Wiring
   private isDropped = false
-  private lastError: unknown
+  /** The cause; what the driver reports after it are effects. */
+  private firstError: unknown
   private end: () => void = () => {}
 
   constructor(target: Target, wiring: Wiring, attempt: number) {
@@ -32,7 +43,7 @@ export class Connection {
       this.end = resolve
     })
     this.redis.on('error', (error: unknown) => {
-      this.lastError = error
+      this.firstError ??= error
     })
     this.redis.on('end', () => this.end())
   }
@@ -45,21 +56,22 @@ export class Connection {
   async open(acceptsReplica = false): Promise<ServerReport> {
     const { timers, callTimeoutMs } = this.wiring
     const timer = timers.set(() => {
-      this.lastError ??= timedOut(this.target.server, callTimeoutMs)
+      this.firstError ??= timedOut(this.target.server, callTimeoutMs)
       this.drop()
     }, callTimeoutMs)
     try {
-      // What the server said before it closed the connection comes first.
-      const heard = this.ended.then(() => new Promise<void>((resolve) => timers.defer(resolve)))
-      const lost = heard.then((): never => {
-        throw new Error('the connection was closed')
+      // A turn later, so that what the server said last is heard.
+      const lost = this.ended.then(() => new Promise<void>((resolve) => timers.defer(resolve)))
+      const closed = lost.then((): never => {
+        throw new Error('closed')
       })
-      return await Promise.race([this.handshake(acceptsReplica), lost])
+      return await Promise.race([this.handshake(acceptsReplica), closed])
     } catch (error) {
       this.drop()
       // The driver says only that the connection closed; what it reported before is the cause.
       const isTold = isFinal(error) || replyWordOf(error) !== undefined
-      throw cannotConnect(this.target.server, isTold ? error : (this.lastError ?? error))
+      const cause = this.firstError ?? new Error(`the server closed the connection${REJECTED_HINT}`)
+      throw cannotConnect(this.target.server, isTold ? error : cause)
     } finally {
       timers.clear(timer)
     }
@@ -106,10 +118,12 @@ export class Connection {
         isSettled = true
         timers.clear(timer)
       }
-      this.redis.callBuffer(name, args.map(wireArgument)).then(
-        (reply) => {
+      const command = commandOf(name, args)
+      this.redis.sendCommand(command)
+      command.promise.then(
+        (reply: RedisReply) => {
           settle()
-          resolve(reply as RedisReply)
+          resolve(reply)
         },
         (error: unknown) => {
           settle()
@@ -142,12 +156,6 @@ function noDatabase(database: number, cause: unknown): unknown {
     details: { field: 'url', outcome: 'refused' },
     cause,
   })
-}
-
-/** The driver takes other byte arrays than its own for text. */
-function wireArgument(argument: RedisArgument): string | number | Buffer {
-  if (typeof argument !== 'object' || Buffer.isBuffer(argument)) return argument
-  return Buffer.from(argument.buffer, argument.byteOffset, argument.byteLength)
 }
 
 /** One connection, no queue, no retry: everything that the driver would do by itself is off. */

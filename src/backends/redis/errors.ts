@@ -16,7 +16,7 @@ const rule = (code: ErrorCode, outcome: FailedCallOutcome, advice: string): Repl
 
 const away = (advice: string): ReplyRule => rule('STORE_UNAVAILABLE', 'notDone', advice)
 
-/** By the first word of an error reply. The server refuses all of these before it does anything. */
+/** By the first word of an error reply. The server, or a script of ours, refuses all of these before it does anything. */
 const REPLIES: Readonly<Record<string, ReplyRule>> = {
   READONLY: away('is a replica, not a primary; the connection was dropped to look for the primary again'),
   MASTERDOWN: away('is a replica that lost its primary; wait for the failover'),
@@ -40,19 +40,28 @@ const REPLIES: Readonly<Record<string, ReplyRule>> = {
     'refused',
     'holds a key of another type than Holdfast writes; check who else writes it',
   ),
+  HOLDFAST_DAMAGED: rule('STORE_CORRUPT', 'refused', 'holds a key that Holdfast cannot read; check who else writes it'),
+  HOLDFAST_ARGUMENTS: rule('INTERNAL', 'refused', 'was given arguments that the script does not take'),
   CROSSSLOT: rule('INTERNAL', 'refused', 'was given keys of several slots'),
 }
 
 const TOO_MANY_CLIENTS = away('has no connection left; raise maxclients or close clients')
 const FAILED = rule('INTERNAL', 'unknown', 'could not run the command')
+/** Unlike NOPERM this may come from the middle of a script. */
+const DENIED_IN_SCRIPT = rule(
+  'STORE_DENIED',
+  'unknown',
+  'does not permit this user a command that a script needs; see the list in docs/keyspace.md',
+)
 
 /** The first word of an error reply, `ERR` where it has none of its own. */
 function wordOf(message: string): string {
-  return /^([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR'
+  return /^([A-Z_]+)\b/.exec(message)?.[1] ?? 'ERR'
 }
 
 function ruleOf(message: string): ReplyRule {
   if (message.includes('max number of clients')) return TOO_MANY_CLIENTS
+  if (/The user executing the script can't|ACL failure in script/.test(message)) return DENIED_IN_SCRIPT
   return REPLIES[wordOf(message)] ?? FAILED
 }
 
@@ -92,13 +101,19 @@ export function notConnected(server: string, cause?: unknown): HoldfastError {
   })
 }
 
+/** The server's own word is often lost when it closes a connection that it does not want. */
+export const REJECTED_HINT = '; it may have no connection left (maxclients), or expect TLS'
+
+const REJECTIONS: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET'])
+
 /** Why a try to connect failed. Whatever was to be sent was not sent, so it may be repeated. */
 export function cannotConnect(server: string, cause: unknown): HoldfastError {
   const known = cause instanceof Error ? cause : new Error(String(cause))
   const error = known.message.includes('max number of clients') ? replyError(known, server) : known
   if (isFinal(error)) return error
   // Node gives no message when several addresses of one name failed, only a code.
-  const why = error.message || ('code' in error ? String(error.code) : error.name)
+  const driverCode = 'code' in error ? String(error.code) : ''
+  const why = `${error.message || driverCode || error.name}${REJECTIONS.has(driverCode) ? REJECTED_HINT : ''}`
   const message = error instanceof HoldfastError ? why : `Redis at ${server} cannot be reached: ${why}`
   return new HoldfastError('STORE_UNAVAILABLE', message, {
     details: { ...(error instanceof HoldfastError ? error.details : {}), outcome: 'notDone', server },
@@ -115,7 +130,7 @@ export function timedOut(server: string, timeoutMs: number): HoldfastError {
 }
 
 export function closed(server: string): HoldfastError {
-  return new HoldfastError('CLOSED', `the connection to Redis at ${server} was closed`, {
+  return new HoldfastError('CLOSED', `the connection to ${server} was closed`, {
     details: { outcome: 'notDone', server },
   })
 }

@@ -85,7 +85,7 @@ function viewOf(id: string, lane: string, reply: readonly RedisReply[]): JobView
     leaseExpiresAt: columns.state === 'running' ? columns.leaseExpiresAt : null,
     startedAt: parsed?.startedAt ?? null,
     finishedAt: columns.ended?.finishedAt ?? null,
-    cancelRequested: parsed?.state === 'X',
+    cancelRequested: parsed?.state === 'X' || columns.ended?.cancelRequested === true,
     lastFailure: failureText === null ? null : parseFailure(failureText),
     dlqCode: columns.ended?.dlqCode ?? null,
     keepResultMs: options.keepResultMs ?? null,

@@ -72,15 +72,20 @@ export interface Ended {
   /** Only of completed jobs. */
   readonly durationMs: number | null
   readonly dlqCode: string | null
+  /** Somebody had asked for the cancellation while it ran. */
+  readonly cancelRequested: boolean
 }
+
+const ASKED = 'x'
 
 export function parseEnded(text: string): Ended {
   const [finishedAt = '', duration = '', ...rest] = text.split('|')
   const code = rest.join('|')
   return {
-    finishedAt: Number(finishedAt),
+    finishedAt: Number.parseInt(finishedAt, 10),
     durationMs: duration === '' ? null : Number(duration),
     dlqCode: code === '' ? null : code,
+    cancelRequested: finishedAt.endsWith(ASKED),
   }
 }
 

@@ -21,12 +21,13 @@ export interface ScriptCall {
 
 export async function runScript(link: Link, call: ScriptCall): Promise<RedisReply> {
   const { script, keys, args } = call
-  const rest = [keys.length, ...keys, ...args]
+  const line: RedisArgument[] = [script.sha1, keys.length, ...keys, ...args]
   try {
-    return await execute(link, 'EVALSHA', [script.sha1, ...rest], call)
+    return await execute(link, 'EVALSHA', line, call)
   } catch (error) {
     if (replyWordOf(error) !== 'NOSCRIPT') throw error
-    return execute(link, 'EVAL', [script.source, ...rest], call)
+    line[0] = script.source
+    return execute(link, 'EVAL', line, call)
   }
 }
 

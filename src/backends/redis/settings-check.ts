@@ -15,7 +15,8 @@ export function checkSettings(reports: readonly ServerReport[], location: RedisL
   }
 }
 
-function checkTopology(reports: readonly ServerReport[], { topology }: RedisLocation, server: string): void {
+/** A Cluster is opened as one, and nothing else is. */
+export function checkTopology(reports: readonly ServerReport[], { topology }: RedisLocation, server: string): void {
   const isCluster = reports.some(({ facts }) => facts.isCluster)
   if (isCluster === (topology === 'cluster')) return
   const message = isCluster

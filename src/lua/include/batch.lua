@@ -1,6 +1,11 @@
 -- Commands with many members, in chunks that unpack can take.
 local CHUNK = 1000
 
+local function add(list, first, second)
+  list[#list + 1] = first
+  list[#list + 1] = second
+end
+
 local function write(command, key, list)
   for from = 1, #list, CHUNK do
     redis.call(command, key, unpack(list, from, math.min(from + CHUNK - 1, #list)))

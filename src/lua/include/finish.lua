@@ -40,7 +40,7 @@ local function finish(id, job, ending)
   job.state = ending.state
   job.updated = now_text
   redis.call('HSET', run, id, run_text(job))
-  redis.call('HSET', ended, id, now_text .. '||' .. ending.code)
+  redis.call('HSET', ended, id, now_text .. job.asked .. '||' .. ending.code)
   redis.call('ZADD', ending.set, job.sequence, id)
   if ending.keep_ms ~= '' then redis.call('ZADD', keep, string.format('%.0f', now + ending.keep_ms), id) end
 end
@@ -49,6 +49,6 @@ end
 local function first_run(head)
   return {
     state = 'Q', token = '', attempts = 0, crashes = '0', sequence = head.sequence, started = '', updated = now_text,
-    run_at = (head.run_at ~= '' and head.run_at) or head.created,
+    run_at = (head.run_at ~= '' and head.run_at) or head.created, asked = '',
   }
 end

@@ -1,8 +1,11 @@
---@include waiting
+--@include batch
 --@include finish
 -- How attempts end, each guarded by its whole token: all is compared before anything is written.
 -- Verdicts: a applied, s same settlement applied before, c became a cancellation, l lease lost, g gone.
 local verdicts = {}
+-- Leases of what completed, removed last: a set that is emptied and filled again is rebuilt in its slow small form, which made a
+-- turn of 200 jobs 0.3 ms longer (2026-11-30).
+local completed_leases = {}
 -- States in which a job may be found after its own settlement: then it is known as repeated. See STATES_AFTER in rules.ts.
 local AFTER = { complete = 'C', retry = 'WQK', dead = 'D', cancel = 'K', release = 'QWK', requeue = 'QW' }
 
@@ -44,48 +47,6 @@ local function settle_forgotten(count)
   end
   args_read = args_read + count * 2
   if #done == 0 then return end
-  write('ZREM', leases, done)
+  for _, id in ipairs(done) do completed_leases[#completed_leases + 1] = id end
   forget(done)
-end
-
--- Completed jobs that are kept: `keep_ms keep_output_ms count`, then id, token, duration, and the output behind a `=` or nothing.
-local function settle_kept()
-  local keep_ms, keep_output_ms, count = ARGV[args_read + 1], ARGV[args_read + 2], tonumber(ARGV[args_read + 3])
-  args_read = args_read + 3
-  local ids = {}
-  for index = 1, count do ids[index] = ARGV[args_read + index * 4 - 3] end
-  local texts = read('HMGET', run, ids)
-  local done, runs, ends, kept, order, until_, until_output = {}, {}, {}, {}, {}, {}, {}
-  for index, id in ipairs(ids) do
-    local at = args_read + index * 4
-    local text, token, output = texts[index], ARGV[at - 2], ARGV[at]
-    if text and is_held(text, token) then
-      verdicts[#verdicts + 1] = 'a'
-      done[#done + 1] = id
-      local pair = #done * 2
-      -- The tail of a running job has a fixed width: sequence 14, started 13, updated 13, run_at 13.
-      runs[pair - 1], runs[pair] = id, 'C' .. string.sub(text, 2, -28) .. now_text .. string.sub(text, -14)
-      ends[pair - 1], ends[pair] = id, now_text .. '|' .. ARGV[at - 1] .. '|'
-      order[pair - 1], order[pair] = string.sub(text, -56, -43), id
-      if output ~= '' then
-        kept[#kept + 1] = id
-        kept[#kept + 1] = string.sub(output, 2)
-        if keep_output_ms ~= '' then
-          until_output[#until_output + 1] = string.format('%.0f', now + keep_output_ms)
-          until_output[#until_output + 1] = id
-        end
-      end
-      if keep_ms ~= '' then until_[pair - 1], until_[pair] = string.format('%.0f', now + keep_ms), id end
-    else
-      verdicts[#verdicts + 1] = missed(id, text, token, 'complete')
-    end
-  end
-  args_read = args_read + count * 4
-  write('ZREM', leases, done)
-  write('HSET', run, runs)
-  write('HSET', ended, ends)
-  write('HSET', outputs, kept)
-  write('ZADD', completed, order)
-  write('ZADD', keep, until_)
-  write('ZADD', keep_outputs, until_output)
 end

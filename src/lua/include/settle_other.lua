@@ -1,6 +1,7 @@
 --@include settle
--- Every other way an attempt ends, one by one: kind, id, token, keep_ms, duration, outcome, crashes, failure, terms, extra.
--- extra: delay_ms of a retry, code of a dead letter. outcome: how the attempt is recorded, empty when it is not.
+--@include waiting
+--@include others
+-- Every other way an attempt ends, one by one.
 local APPLY = {}
 
 function APPLY.release(s, job, head)
@@ -25,10 +26,12 @@ function APPLY.retry(s, job, head)
   place_later(retrying, s.id, head, job.run_at)
 end
 
+-- `crashes` is empty for a job that is dead because its definition is damaged.
 function APPLY.dead(s, job)
   add_attempt(s.id, job, s.outcome, s.duration, s.failure)
   redis.call('HSET', failures, s.id, s.failure)
-  job.crashes, job.state = s.crashes, 'D'
+  if s.crashes ~= '' then job.crashes = s.crashes end
+  job.state = 'D'
 end
 
 function APPLY.cancel(s, job)
@@ -62,13 +65,4 @@ local function settle_other(s, is_reaped)
     redis.call('HSET', run, s.id, run_text(job))
   end
   return verdict
-end
-
-local function read_other()
-  local at = args_read
-  args_read = at + 10
-  return {
-    kind = ARGV[at + 1], id = ARGV[at + 2], token = ARGV[at + 3], keep_ms = ARGV[at + 4], duration = ARGV[at + 5],
-    outcome = ARGV[at + 6], crashes = ARGV[at + 7], failure = ARGV[at + 8], terms = ARGV[at + 9], extra = ARGV[at + 10],
-  }
 end

@@ -5,8 +5,10 @@
 -- Cancels jobs that wait; asks the owner of a running one to stop, or with force takes it from its owner.
 --@include now
 --@include batch
---@include waiting
+--@include unplace
 --@include finish
+--@include sound
+check_keys()
 local letters = {}
 for at = args_read + 1, #ARGV do
   local id = ARGV[at]

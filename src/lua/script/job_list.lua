@@ -5,21 +5,22 @@
 -- Names jobs of a lane, newest first. sources: letters of fifo f, aside a, leases l, completed c, cancelled k, dlq d.
 --@include batch
 local ids, sequences = {}, {}
-local function add(id, sequence)
+local function found_one(id, sequence)
   ids[#ids + 1] = id
   sequences[#sequences + 1] = sequence
 end
+local RUNNING_MAX = 10000
 local SETS = { a = aside, c = completed, k = cancelled, d = dlq }
 for letter in string.gmatch(sources, '[ackd]') do
   local found = redis.call('ZREVRANGEBYSCORE', SETS[letter], '(' .. before, '-inf', 'WITHSCORES', 'LIMIT', 0, limit)
-  for index = 1, #found, 2 do add(found[index], found[index + 1]) end
+  for index = 1, #found, 2 do found_one(found[index], found[index + 1]) end
 end
 if string.find(sources, 'l', 1, true) then
-  -- Running jobs are as many as the workers have slots, so all of them are looked at.
-  local running = redis.call('ZRANGE', leases, 0, -1)
+  -- Running jobs are as many as the workers have slots, so all of them are looked at, up to a bound.
+  local running = redis.call('ZRANGE', leases, -RUNNING_MAX, -1)
   for index, text in ipairs(read('HMGET', run, running)) do
     local sequence = text and string.match(text, '|(%d+)|%d*,%d+,%-?%d+$')
-    if sequence and tonumber(sequence) < tonumber(before) then add(running[index], sequence) end
+    if sequence and tonumber(sequence) < tonumber(before) then found_one(running[index], sequence) end
   end
 end
 if string.find(sources, 'f', 1, true) then
@@ -27,7 +28,7 @@ if string.find(sources, 'f', 1, true) then
   local low, high = 0, redis.call('LLEN', fifo)
   while low < high do
     local middle = math.floor((low + high) / 2)
-    local sequence = tonumber(string.sub(redis.call('LINDEX', fifo, middle), 14, 27))
+    local sequence = tonumber(string.sub(redis.call('LINDEX', fifo, middle), 14, 27)) or 0
     if sequence >= tonumber(before) then high = middle else low = middle + 1 end
   end
   local count = 0
@@ -36,7 +37,7 @@ if string.find(sources, 'f', 1, true) then
     local entries = redis.call('LRANGE', fifo, from, high - 1)
     for index = #entries, 1, -1 do
       if #entries[index] > 27 and count < tonumber(limit) then
-        add(string.sub(entries[index], 28), string.sub(entries[index], 14, 27))
+        found_one(string.sub(entries[index], 28), string.sub(entries[index], 14, 27))
         count = count + 1
       end
     end

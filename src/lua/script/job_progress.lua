@@ -1,5 +1,5 @@
 --! keys: defs run progress
---! args: ...
+--! args: ...3
 --! returns: one letter an update: a applied, l lease lost, g gone
 -- Stores how far running jobs are: for each id, token, value.
 --@include batch

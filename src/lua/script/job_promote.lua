@@ -1,11 +1,11 @@
---! keys: meta defs run fifo ready scheduled retrying aside deadlines
+--! keys: defs run ready scheduled retrying aside deadlines
 --! args: ...
 --! flags: allow-oom
 --! returns: one letter an id: p promoted, i in another state, n not found, x damaged
 -- Makes scheduled and retrying jobs due now.
 --@include now
---@include batch
 --@include waiting
+for _, set in ipairs({ ready, scheduled, retrying, aside, deadlines }) do redis.call('ZCARD', set) end
 local letters = {}
 for at = 1, #ARGV do
   local id = ARGV[at]

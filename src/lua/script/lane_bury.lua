@@ -5,8 +5,11 @@
 -- Dead-letters jobs that waited past their deadline.
 --@include now
 --@include batch
---@include waiting
+--@include unplace
 --@include finish
+--@include sound
+check_keys()
+local buried = {}
 local ids = redis.call('ZRANGEBYSCORE', deadlines, '-inf', now, 'LIMIT', 0, limit)
 for _, id in ipairs(ids) do
   local def, text = redis.call('HGET', defs, id), redis.call('HGET', run, id)
@@ -16,8 +19,9 @@ for _, id in ipairs(ids) do
     unplace(id, head, text and job)
     if keep_ms ~= '0' then redis.call('HSETNX', failures, id, failure) end
     finish(id, job, { set = dlq, state = 'D', keep_ms = keep_ms, code = 'DEADLINE_EXCEEDED' })
+    buried[#buried + 1] = id
   else
     redis.call('ZREM', deadlines, id)
   end
 end
-return ids
+return buried

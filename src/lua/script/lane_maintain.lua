@@ -5,8 +5,10 @@
 -- Removes jobs and outputs whose time is over, and makes due jobs ready.
 --@include now
 --@include batch
---@include waiting
+--@include due
 --@include finish
+--@include sound
+check_keys()
 local promoted = promote_due(scheduled, 1000) + promote_due(retrying, 1000)
 local gone = redis.call('ZRANGEBYSCORE', keep, '-inf', now, 'LIMIT', 0, limit)
 if #gone > 0 then remove_ended(gone) end

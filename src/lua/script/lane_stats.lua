@@ -5,7 +5,7 @@
 -- Counts a lane by the sizes of its sets: nothing is counted twice, so nothing can drift.
 --@include now
 local state = redis.call('HMGET', meta, 'paused', 'removed', 'orphans')
-local queued = redis.call('LLEN', fifo) + redis.call('ZCARD', ready) - (state[2] or 0)
+local queued = redis.call('LLEN', fifo) + redis.call('ZCARD', ready) - (tonumber(state[2] or 0) or 0)
 local oldest = nil
 for _, entry in ipairs(redis.call('LRANGE', fifo, 0, 999)) do
   if #entry > 27 then
@@ -18,7 +18,7 @@ for _, entry in ipairs(redis.call('ZRANGE', ready, 0, 999)) do
   local at = string.sub(entry, 1, 13)
   if not oldest or at < oldest then oldest = at end
 end
-local counts = { state[1] and 1 or 0, tonumber(state[3] or 0), queued }
+local counts = { state[1] and 1 or 0, tonumber(state[3] or 0) or 0, queued }
 for _, set in ipairs({ scheduled, retrying, leases, completed, cancelled, dlq }) do
   counts[#counts + 1] = redis.call('ZCARD', set)
 end

@@ -1,12 +1,16 @@
 --! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed ended failures terms history outputs progress completed cancelled dlq keep keep_outputs
---! args: limit others ...
+--! args: limit others ...10
 --! flags: allow-oom
 --! returns: verdicts, now, ids of up to limit expired leases, their expiries, definitions, runs, terms
 -- Applies decisions about expired leases, if they are still expired, then names more that are.
 --@include now
 --@include batch
 --@include settle_other
-for _ = 1, tonumber(others) do verdicts[#verdicts + 1] = settle_other(read_other(), true) end
+--@include sound
+if #ARGV ~= args_read + others * 10 then return redis.error_reply('HOLDFAST_ARGUMENTS lease_reap') end
+local asked = read_others(tonumber(others))
+check_keys()
+for _, each in ipairs(asked) do verdicts[#verdicts + 1] = settle_other(each, true) end
 local found = limit == '0' and {} or redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)
 local ids, expiries = {}, {}
 for index = 1, #found, 2 do

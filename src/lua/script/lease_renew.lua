@@ -1,5 +1,5 @@
 --! keys: defs run leases
---! args: lease_ms ...
+--! args: lease_ms ...2
 --! flags: allow-oom
 --! returns: one letter a lease: r renewed, c renewed and cancellation was requested, l lost, g gone
 -- Moves the expiry of leases that are still held: for each id, token.
