@@ -11,14 +11,13 @@ import { fileURLToPath } from 'node:url'
 import { MUTANTS } from './catalog.mjs'
 
 const AT_ONCE = 2
-<<<<<<< HEAD
 /** Enough for each bug that only the simulation shows, and a quarter of what the quick suite runs; always the same runs. */
-const SAME_EVERY_TIME = { HOLDFAST_SIM_SEEDS: '500', HOLDFAST_SIM_FROM: '1', HOLDFAST_SEED: '1' }
-=======
-/** Enough for each bug that only the simulation shows, and a quarter of what the quick suite runs. */
-const SEEDS = '500'
-const SCENARIOS = '150'
->>>>>>> main
+const SAME_EVERY_TIME = {
+  HOLDFAST_SIM_SEEDS: '500',
+  HOLDFAST_SIM_FROM: '1',
+  HOLDFAST_SCENARIOS: '150',
+  HOLDFAST_SEED: '1',
+}
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const work = join(root, '.mutants')
 const dist = join(root, 'dist')
@@ -49,17 +48,7 @@ function runSuites(name, folder, { suites, only }) {
   return new Promise((resolve) => {
     const child = spawn(join(root, 'node_modules', '.bin', 'vitest'), args, {
       cwd: root,
-<<<<<<< HEAD
       env: { ...process.env, HOLDFAST_DIST: folder, ...SAME_EVERY_TIME },
-=======
-      env: {
-        ...process.env,
-        HOLDFAST_DIST: folder,
-        HOLDFAST_SIM_SEEDS: SEEDS,
-        HOLDFAST_SIM_FROM: '1',
-        HOLDFAST_SCENARIOS: SCENARIOS,
-      },
->>>>>>> main
       stdio: 'ignore',
     })
     child.on('close', (status) => {
