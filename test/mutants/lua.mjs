@@ -225,7 +225,6 @@ settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end
 local asked = read_others(tonumber(others))`,
     suites: [REFUSALS],
-    second: ['test/lua/damage.test.ts'],
   },
   {
     name: 'lua-granted-job-left-in-the-list',
@@ -281,7 +280,6 @@ local asked = read_others(tonumber(others))`,
     find: "redis.call('HINCRBY', meta, 'removed', -skipped)",
     replace: '',
     suites: [BOUNDS],
-    second: [MODEL],
   },
   {
     name: 'lua-priority-upside-down',
@@ -434,7 +432,6 @@ local asked = read_others(tonumber(others))`,
     find: 'if waiting >= tonumber(limit) then return waiting end',
     replace: '',
     suites: [SCRIPTS],
-    second: [MODEL],
   },
   {
     name: 'lua-probe-passes-due-jobs-by',
@@ -450,7 +447,6 @@ local asked = read_others(tonumber(others))`,
     find: "redis.call('EXISTS', defs) == 1 or ",
     replace: '',
     suites: [SCRIPTS],
-    second: [MODEL],
   },
   {
     name: 'lua-due-before-its-time',

@@ -185,7 +185,8 @@ export const REDIS_MUTANTS = [
     find: `\`\${PREFIX}{\${namespace}:\${lane}}:\``,
     replace: `\`\${PREFIX}\${namespace}:\${lane}:\``,
     suites: [KEYS],
-    second: [MODEL],
+    second: ['test/conformance/redis-cluster.test.ts'],
+    secondOnly: '1 a job without options',
   },
   {
     name: 'redis-wake-lists-without-hash-tag',
@@ -193,8 +194,8 @@ export const REDIS_MUTANTS = [
     find: `\`\${PREFIX}{\${namespace}}:wake:\${lane}\``,
     replace: `\`\${PREFIX}\${namespace}:wake:\${lane}\``,
     suites: [KEYS],
-    second: ['test/redis/fault-server.test.ts'],
-    secondOnly: 'F30',
+    second: ['test/conformance/redis-cluster.test.ts'],
+    secondOnly: '125 an idle',
   },
   {
     name: 'redis-claim-before-renewal',
