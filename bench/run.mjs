@@ -78,6 +78,9 @@ if (values.store === 'redis') {
   process.env.HOLDFAST_LOG ??= 'error'
 }
 
+// So that what a run started ends with it: the server and the folders go when the process exits.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+
 async function loadPeer() {
   if (values.peer === undefined) return null
   if (values.peer === 'bare') return import(`./peer/bare-${values.scenario}.mjs`)

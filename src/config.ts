@@ -42,6 +42,8 @@ export const DEFAULTS = {
   maintainMs: 60_000,
   killGraceMs: 500,
   callDeadlineMs: 10_000,
+  /** Longest that `health()` waits for the store. */
+  healthDeadlineMs: 2_000,
   prefetch: 200,
   stopDeadlineMs: 30_000,
   /** Silence of the store after which a worker past its deadline stops without it. */

@@ -103,7 +103,7 @@ export class StoreOperations {
     return { reaped, ...(await maintainStore(backend, retention)) }
   }
 
-  /** Never rejects: what is wrong is in the answer. */
+  /** Answers within about 2 s and never rejects: what is wrong is in the answer. */
   async health(): Promise<Health> {
     const { backend, clock } = this.#context
     const turns = backend.contact('job.turn')

@@ -48,4 +48,6 @@ process.on('message', (message) => {
     process.exit(1)
   })
 })
+// Whoever started this process is gone when the channel closes.
+process.on('disconnect', () => process.exit())
 process.send({ ready: true })

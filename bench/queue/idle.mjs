@@ -54,7 +54,7 @@ export async function idle(module, options) {
   const total = await commands.during(() => enqueueAll(queue, workers, options))
   commands.stop()
   prove('idle', options.jobs - (await queue.waiting()), options.jobs)
-  for (const worker of workers) await worker.stop()
+  await Promise.all(workers.map((worker) => worker.stop()))
   await queue.close()
   const each = (key) => (total[key] - (background[key] * total.ms) / background.ms) / options.jobs
   return {

@@ -14,7 +14,7 @@ async function rateOf(queue, module, options) {
   const startedAt = machineTime()
   for (const worker of workers) worker.send({ type: 'start' })
   const { done, lastAt } = await Promise.race([all, anyFailed(workers)])
-  for (const worker of workers) await worker.stop()
+  await Promise.all(workers.map((worker) => worker.stop()))
   prove('processes', done, options.jobs)
   return perSecond(options.jobs, lastAt - startedAt)
 }

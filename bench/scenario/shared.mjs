@@ -36,6 +36,7 @@ export const perSecond = (count, ms) => (count / ms) * 1_000
 
 /** Runs `body` and answers the CPU time a job cost this process and the server, in microseconds, and the server's slow scripts. */
 export async function measured({ server, jobs }, body) {
+  await server?.forgetSlowScripts()
   const serverBefore = await server?.cpuMicroseconds()
   const before = process.cpuUsage()
   await body()

@@ -75,7 +75,9 @@ export class BackendActor {
     if (this.isClosed) return Promise.reject(new HoldfastError('CLOSED', 'the client was closed'))
     if (type === 'job.turn') return this.turns.send(request as Turn)
     if (type === 'job.enqueue') return this.enqueues.send(request as Enqueue)
-    return this.caller.call(type, request as Request<typeof type>, this.deadlineMs)
+    // Whoever asks for health wants to be told of an outage, not to wait until it is over.
+    const deadlineMs = type === 'store.health' ? Math.min(DEFAULTS.healthDeadlineMs, this.deadlineMs) : this.deadlineMs
+    return this.caller.call(type, request as Request<typeof type>, deadlineMs)
   }
 
   /** When messages of a type were last answered, and what went wrong since. */

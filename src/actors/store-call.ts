@@ -66,7 +66,8 @@ export class StoreCaller {
     for (let failures = 0; ; failures += 1) {
       if (this.isClosed) throw closed()
       try {
-        const reply = await this.once(type, current, Math.min(this.options.callDeadlineMs, budgetMs))
+        const leftMs = Math.max(1, startedAt + budgetMs - clock.monotonic())
+        const reply = await this.once(type, current, Math.min(this.options.callDeadlineMs, leftMs))
         this.contacts.set(type, { lastOkAt: clock.now(), failuresInARow: 0, lastError: null })
         return reply
       } catch (thrown) {

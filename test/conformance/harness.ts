@@ -76,6 +76,8 @@ export interface OpenedStore {
 
 export interface StoreUnderTest {
   readonly name: string
+  /** Its column in docs/backends.md, where that has another name. */
+  readonly column?: string
   /** What the store must declare; the suites ask these flags and nothing else. */
   readonly capabilities: Capabilities
   open(): Promise<OpenedStore>
@@ -182,7 +184,8 @@ export class Harness {
 
 /** What a suite is given: the flags while it registers its tests, a fresh harness inside each. */
 export interface SuiteContext {
-  readonly name: string
+  /** Of the store in docs/backends.md. */
+  readonly column: string
   readonly capabilities: Capabilities
   harness(): Harness
 }
@@ -191,7 +194,7 @@ export interface SuiteContext {
 export const isSharedByProcesses = ({ capabilities }: SuiteContext): boolean =>
   capabilities.durableJobs && (capabilities.sameHostProcesses || capabilities.distributedWorkers)
 
-export function describeBackend({ name, capabilities, open }: StoreUnderTest): void {
+export function describeBackend({ name, column = name, capabilities, open }: StoreUnderTest): void {
   describe(name, () => {
     let current: Harness | null = null
     beforeEach(async () => {
@@ -205,6 +208,6 @@ export function describeBackend({ name, capabilities, open }: StoreUnderTest): v
       if (current === null) throw new Error('the harness is there inside tests only')
       return current
     }
-    for (const suite of SUITES) suite({ name, capabilities, harness })
+    for (const suite of SUITES) suite({ column, capabilities, harness })
   })
 }

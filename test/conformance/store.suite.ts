@@ -32,12 +32,12 @@ const print = (value: unknown): string => {
   return Array.isArray(value) ? value.join(', ') : String(value)
 }
 
-export function storeSuite({ name, harness, capabilities }: SuiteContext): void {
+export function storeSuite({ column, harness, capabilities }: SuiteContext): void {
   describe('store', () => {
     it('117 the store declares what docs/backends.md says', async () => {
       const hf = await harness().connect()
       const declared = Object.fromEntries(Object.entries(hf.capabilities).map(([key, value]) => [key, print(value)]))
-      expect(declared).toEqual(await published(name))
+      expect(declared).toEqual(await published(column))
       expect(hf.capabilities).toEqual(capabilities)
       expect(Object.isFrozen(hf.capabilities)).toBe(true)
       expect(Object.isFrozen(hf.capabilities.ordering)).toBe(true)

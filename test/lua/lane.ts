@@ -43,7 +43,8 @@ export class Lane {
   }
 
   keysOf(name: ScriptName): readonly string[] {
-    if (name === 'lane_probe') return ['fifo', 'ready', 'scheduled', 'retrying', 'leases'].map((role) => this.key(role))
+    if (name === 'lane_probe')
+      return ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases'].map((role) => this.key(role))
     return this.keys.of(this.scripts[name])
   }
 

@@ -16,6 +16,9 @@ export class ManualClock implements Clock {
   monotonic(): number {
     return this.ms
   }
+  advance(ms: number): void {
+    this.ms += ms
+  }
 }
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4))

@@ -14,9 +14,12 @@ export class Child {
   #waiters: (() => void)[] = []
   #hasExited = false
 
-  constructor(script: string, args: readonly string[]) {
+  constructor(script: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const path = fileURLToPath(new URL(script, SCRIPTS))
-    this.#process = spawn(process.execPath, [path, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
+    this.#process = spawn(process.execPath, [path, ...args], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, ...env },
+    })
     const { stdout, stderr } = this.#process
     if (stdout === null || stderr === null) throw new Error('the child has no pipes')
     createInterface({ input: stdout }).on('line', (line) => {
@@ -38,6 +41,15 @@ export class Child {
     const waiters = this.#waiters
     this.#waiters = []
     for (const wake of waiters) wake()
+  }
+
+  /** What it wrote to standard error. */
+  get errors(): string {
+    return this.#errors.join('')
+  }
+
+  get pid(): number {
+    return this.#process.pid ?? 0
   }
 
   /** The first line that starts with `start`, whenever it came. */

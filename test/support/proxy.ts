@@ -59,9 +59,15 @@ interface Link {
   /** What becomes of replies from here on. */
   replies: 'pass' | 'drop' | 'cut'
   areRequestsLost: boolean
-  /** When the last piece that was held back goes on, for each way, so that none overtakes another. */
-  requestsUntil: number
-  repliesUntil: number
+  readonly toServer: Way
+  readonly toClient: Way
+}
+
+/** What is held back on its way, in its order; null: the end. Timers of equal times may fire in any order, so each sends the first. */
+interface Way {
+  readonly held: (Buffer | null)[]
+  /** When the last piece goes on, so that none overtakes another. */
+  until: number
 }
 
 export class FaultProxy {
@@ -75,7 +81,7 @@ export class FaultProxy {
     cut: 0,
   }
   readonly #server: Server
-  readonly #upstream: number
+  #upstream: number
   readonly #random: SeededRandom
   readonly #links = new Set<Link>()
   #fault: Fault = { mode: 'pass' }
@@ -128,6 +134,11 @@ export class FaultProxy {
     if (this.#fault.mode === 'flapping') this.#turn(this.#fault)
   }
 
+  /** New connections go to another server. */
+  retarget({ port }: { readonly port: number }): void {
+    this.#upstream = port
+  }
+
   /** Resets every connection that stands. */
   reset(): void {
     for (const { client } of this.#links) client.resetAndDestroy()
@@ -172,14 +183,14 @@ export class FaultProxy {
       server,
       replies: 'pass',
       areRequestsLost: false,
-      requestsUntil: 0,
-      repliesUntil: 0,
+      toServer: { held: [], until: 0 },
+      toClient: { held: [], until: 0 },
     }
     this.#links.add(link)
     client.on('data', (piece) => this.#request(link, piece))
     server.on('data', (piece) => this.#reply(link, piece))
-    client.on('end', () => this.#end(server, link.requestsUntil))
-    server.on('end', () => this.#end(client, link.repliesUntil))
+    client.on('end', () => this.#end(server, link.toServer))
+    server.on('end', () => this.#end(client, link.toClient))
     client.on('close', () => this.#sweep(link))
     server.on('close', () => this.#sweep(link))
     if (this.#fault.mode === 'stall') {
@@ -199,7 +210,7 @@ export class FaultProxy {
     }
     if (fault.mode === 'dropReplies' && this.#isHit(fault, piece)) link.replies = 'drop'
     if (fault.mode === 'cutReply' && this.#isHit(fault, piece)) link.replies = 'cut'
-    link.requestsUntil = this.#forward(link.server, piece, link.requestsUntil)
+    this.#forward(link.server, piece, link.toServer)
   }
 
   #reply(link: Link, piece: Buffer): void {
@@ -214,16 +225,15 @@ export class FaultProxy {
     } else if (mode === 'halfClose') {
       link.client.end(piece)
     } else {
-      link.repliesUntil = this.#forward(link.client, piece, link.repliesUntil)
+      this.#forward(link.client, piece, link.toClient)
     }
   }
 
   /** The end of one side, after what is still held back; a blackhole swallows it like all else. */
-  #end(to: Socket, until: number): void {
+  #end(to: Socket, way: Way): void {
     if (this.#fault.mode === 'blackhole') return
-    const waitMs = until - performance.now()
-    if (waitMs <= 0) to.end()
-    else setTimeout(() => to.end(), waitMs)
+    if (way.held.length === 0) to.end()
+    else this.#hold(to, null, way)
   }
 
   /** When one side is gone, so is the other, but in a blackhole neither hears of it. */
@@ -236,8 +246,8 @@ export class FaultProxy {
       server.destroy()
       return
     }
-    if (client.readableEnded) this.#end(server, link.requestsUntil)
-    if (server.readableEnded) this.#end(client, link.repliesUntil)
+    if (client.readableEnded) this.#end(server, link.toServer)
+    if (server.readableEnded) this.#end(client, link.toClient)
   }
 
   #isHit({ when, times = Number.POSITIVE_INFINITY }: FaultAim, request: Buffer): boolean {
@@ -246,20 +256,24 @@ export class FaultProxy {
     return true
   }
 
-  /** Writes now or later; gives the time at which what follows may go at the earliest. */
-  #forward(to: Socket, piece: Buffer, until: number): number {
+  /** Writes now or later. */
+  #forward(to: Socket, piece: Buffer, way: Way): void {
     const fault = this.#fault
     const now = performance.now()
     let at = now
-    if (fault.mode === 'slow') at = Math.max(until, now) + (piece.length * 1000) / fault.bytesPerSecond
-    if (fault.mode === 'delay') at = Math.max(until, now + fault.ms + this.#random.next() * (fault.jitterMs ?? 0))
-    // What was held back under an earlier fault must not be overtaken.
-    at = Math.max(at, until)
-    if (at <= now) to.write(piece)
-    else
-      setTimeout(() => {
-        if (to.writable) to.write(piece)
-      }, at - now)
-    return at
+    if (fault.mode === 'slow') at = Math.max(way.until, now) + (piece.length * 1000) / fault.bytesPerSecond
+    if (fault.mode === 'delay') at = now + fault.ms + this.#random.next() * (fault.jitterMs ?? 0)
+    way.until = Math.max(at, way.until)
+    if (way.until <= now && way.held.length === 0) to.write(piece)
+    else this.#hold(to, piece, way)
+  }
+
+  #hold(to: Socket, what: Buffer | null, { held, until }: Way): void {
+    held.push(what)
+    setTimeout(() => {
+      const next = held.shift()
+      if (next === null) to.end()
+      else if (next !== undefined && to.writable) to.write(next)
+    }, until - performance.now())
   }
 }

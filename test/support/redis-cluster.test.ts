@@ -22,7 +22,7 @@ const SLOT = slotOf('{tag}')
 describe('a private Cluster', () => {
   it('has all its nodes, each of which knows who serves what', async () => {
     expect(cluster.nodes).toHaveLength(6)
-    expect(cluster.url).toMatch(/^redis:\/\/(127\.0\.0\.1:\d+,){5}127\.0\.0\.1:\d+$/)
+    expect(cluster.url).toMatch(/^redis\+cluster:\/\/(127\.0\.0\.1:\d+,){5}127\.0\.0\.1:\d+$/)
     const master = await cluster.masterOf(SLOT)
     expect(await master.command('SET', '{tag}1', 'v')).toBe('OK')
     const other = await cluster.otherMaster(master)

@@ -65,7 +65,7 @@ export class RedisCluster {
     const [first] = this.nodes
     if (first === undefined) throw new Error('a cluster without nodes')
     const hosts = this.nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')
-    return first.url.replace(`127.0.0.1:${first.port}`, hosts)
+    return first.url.replace('redis:', 'redis+cluster:').replace(`127.0.0.1:${first.port}`, hosts)
   }
 
   async stop(): Promise<void> {

@@ -79,7 +79,7 @@ export class RedisBackend implements Backend {
   static async open(options: RedisBackendOptions): Promise<RedisBackend> {
     const { location, namespace, clock, random } = options
     const timers = systemTimers
-    const servers = await openServers(location, { ...options, timers, openTimeoutMs: options.openDeadlineMs })
+    const servers = await openServers(location, { ...options, timers })
     try {
       await openKeyspace(servers, { namespace, timers, random })
     } catch (error) {

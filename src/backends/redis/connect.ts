@@ -3,24 +3,22 @@ import { readFile } from 'node:fs/promises'
 import { systemTimers, type Timers, withDeadline } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { BackendOptions } from '../backend.ts'
+import { Cluster } from './cluster.ts'
 import { isFinal } from './errors.ts'
 import type { RedisLocation } from './location.ts'
 import type { ServerReport } from './server-facts.ts'
 import type { RedisServers } from './servers.ts'
-import { checkSettings, type Warn } from './settings-check.ts'
+import { SettingsCheck, type Warn } from './settings-check.ts'
 import { Standalone } from './standalone.ts'
 import type { Wiring } from './wiring.ts'
 
 const CALL_TIMEOUT_MS = 2000
-const OPEN_TIMEOUT_MS = 10_000
 
 export interface ServersOptions extends BackendOptions {
   readonly warn: Warn
   readonly timers?: Timers
   /** Deadline of one call; 2 s. */
   readonly callTimeoutMs?: number
-  /** How long to try to connect before `openServers` rejects; 10 s. */
-  readonly openTimeoutMs?: number
 }
 
 /** What is opened: it can be asked to connect before it is used. */
@@ -30,17 +28,19 @@ interface Opening extends RedisServers {
 
 export async function openServers(location: RedisLocation, options: ServersOptions): Promise<RedisServers> {
   const trusted = await withCertificates(location)
+  const settings = new SettingsCheck(trusted, options.warn)
   const wiring: Wiring = {
     clock: options.clock,
     timers: options.timers ?? systemTimers,
     random: options.random,
     callTimeoutMs: options.callTimeoutMs ?? CALL_TIMEOUT_MS,
     clientName: `holdfast:${options.namespace}`,
+    settings,
   }
-  const servers: Opening = new Standalone(trusted, wiring)
+  const servers: Opening =
+    trusted.topology === 'cluster' ? new Cluster(trusted, wiring) : new Standalone(trusted, wiring)
   try {
-    const reports = await untilConnected(servers, wiring, options.openTimeoutMs ?? OPEN_TIMEOUT_MS)
-    checkSettings(reports, trusted, options.warn)
+    settings.atOpening(await untilConnected(servers, wiring, options.openDeadlineMs))
     return servers
   } catch (error) {
     await servers.close()
@@ -54,22 +54,22 @@ async function untilConnected(
   timeoutMs: number,
 ): Promise<readonly ServerReport[]> {
   const untilMs = clock.monotonic() + timeoutMs
-  let last: unknown
+  const late = new Error('the server did not answer')
+  let last: Error = late
   for (;;) {
     try {
       const leftMs = Math.max(0, untilMs - clock.monotonic())
-      return await withDeadline(servers.connect(), leftMs, timers, () => notInTime(timeoutMs, last))
+      return await withDeadline(servers.connect(), leftMs, timers, () => late)
     } catch (error) {
-      if (isFinal(error) || clock.monotonic() >= untilMs)
-        throw isFinal(error) ? error : notInTime(timeoutMs, last ?? error)
-      last = error
+      if (isFinal(error)) throw error
+      if (error !== late && error instanceof Error) last = error
+      if (error === late || clock.monotonic() >= untilMs) throw notInTime(timeoutMs, last)
     }
   }
 }
 
-function notInTime(timeoutMs: number, last: unknown): HoldfastError {
-  const why = last instanceof Error ? last.message : 'the server did not answer'
-  return new HoldfastError('STORE_UNAVAILABLE', `no connection within ${timeoutMs} ms: ${why}`, {
+function notInTime(timeoutMs: number, last: Error): HoldfastError {
+  return new HoldfastError('STORE_UNAVAILABLE', `no connection within ${timeoutMs} ms: ${last.message}`, {
     details: { ...(last instanceof HoldfastError ? last.details : {}), outcome: 'notDone' },
     cause: last,
   })

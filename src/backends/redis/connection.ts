@@ -6,13 +6,26 @@
  */
 import { Redis, type RedisOptions } from 'ioredis'
 import { HoldfastError } from '../../errors.ts'
-import { cannotConnect, commandError, isFinal, notConnected, replyError, replyWordOf, timedOut } from './errors.ts'
+import { commandOf } from './command-line.ts'
+import {
+  cannotConnect,
+  commandError,
+  isFinal,
+  notConnected,
+  REJECTED_HINT,
+  replyError,
+  replyWordOf,
+  timedOut,
+} from './errors.ts'
+import { ReplicaWait } from './replica-wait.ts'
 import { checkVersion, readReport, type ServerReport } from './server-facts.ts'
 import type { RedisArgument, RedisReply } from './servers.ts'
 import type { Target, Wiring } from './wiring.ts'
 
 /** Longest wait for the driver to tell that a dropped socket has closed. */
 const DROP_WAIT_MS = 1000
+/** Of the deadline of a call: a write may wait behind another one's WAIT and then for its own, and must be told in time. */
+const WAIT_SHARE = 1 / 3
 
 export class Connection {
   /** Resolves when the socket is gone. */
@@ -21,8 +34,10 @@ export class Connection {
   private readonly target: Target
   private readonly wiring: Wiring
   private isDropped = false
-  private lastError: unknown
+  /** The cause; what the driver reports after it are effects. */
+  private firstError: unknown
   private end: () => void = () => {}
+  private readonly replicaWaits = new Map<number, ReplicaWait>()
 
   constructor(target: Target, wiring: Wiring, attempt: number) {
     this.target = target
@@ -32,7 +47,7 @@ export class Connection {
       this.end = resolve
     })
     this.redis.on('error', (error: unknown) => {
-      this.lastError = error
+      this.firstError ??= error
     })
     this.redis.on('end', () => this.end())
   }
@@ -45,19 +60,22 @@ export class Connection {
   async open(acceptsReplica = false): Promise<ServerReport> {
     const { timers, callTimeoutMs } = this.wiring
     const timer = timers.set(() => {
-      this.lastError ??= timedOut(this.target.server, callTimeoutMs)
+      this.firstError ??= timedOut(this.target.server, callTimeoutMs)
       this.drop()
     }, callTimeoutMs)
     try {
-      const lost = this.ended.then((): never => {
-        throw new Error('the connection was closed')
+      // A turn later, so that what the server said last is heard.
+      const lost = this.ended.then(() => new Promise<void>((resolve) => timers.defer(resolve)))
+      const closed = lost.then((): never => {
+        throw new Error('closed')
       })
-      return await Promise.race([this.handshake(acceptsReplica), lost])
+      return await Promise.race([this.handshake(acceptsReplica), closed])
     } catch (error) {
       this.drop()
       // The driver says only that the connection closed; what it reported before is the cause.
       const isTold = isFinal(error) || replyWordOf(error) !== undefined
-      throw cannotConnect(this.target.server, isTold ? error : (this.lastError ?? error))
+      const cause = this.firstError ?? new Error(`the server closed the connection${REJECTED_HINT}`)
+      throw cannotConnect(this.target.server, isTold ? error : cause)
     } finally {
       timers.clear(timer)
     }
@@ -74,7 +92,7 @@ export class Connection {
       ...(database === 0 ? [] : [this.send('SELECT', [database])]),
     ]
     const [hello, info, fsync, select] = await Promise.allSettled(steps)
-    if (hello?.status === 'rejected' && replyWordOf(hello.reason) !== 'ERR') throw hello.reason
+    if (hello?.status === 'rejected' && !isUnknownCommand(hello.reason)) throw hello.reason
     if (info?.status !== 'fulfilled') throw info?.reason
     const report = readReport(info.value, fsync?.status === 'fulfilled' ? fsync.value : null)
     checkVersion(report, server)
@@ -104,10 +122,12 @@ export class Connection {
         isSettled = true
         timers.clear(timer)
       }
-      this.redis.callBuffer(name, args.map(wireArgument)).then(
-        (reply) => {
+      const command = commandOf(name, args)
+      this.redis.sendCommand(command)
+      command.promise.then(
+        (reply: RedisReply) => {
           settle()
-          resolve(reply as RedisReply)
+          resolve(reply)
         },
         (error: unknown) => {
           settle()
@@ -117,6 +137,17 @@ export class Connection {
         },
       )
     })
+  }
+
+  /** How many replicas have what was sent so far, as soon as it is `replicas`; fewer when that takes too long. */
+  confirm(replicas: number): Promise<number> {
+    let wait = this.replicaWaits.get(replicas)
+    if (wait === undefined) {
+      const waitMs = Math.ceil(this.wiring.callTimeoutMs * WAIT_SHARE)
+      wait = new ReplicaWait(async () => Number(await this.send('WAIT', [replicas, waitMs])))
+      this.replicaWaits.set(replicas, wait)
+    }
+    return wait.confirmed()
   }
 
   /** Ends the socket at once, without waiting for replies. */
@@ -129,18 +160,17 @@ export class Connection {
   }
 }
 
+/** An old server does not know HELLO, but tells its version; one that has no connection left says `ERR` too, and then nothing more. */
+function isUnknownCommand(error: unknown): boolean {
+  return replyWordOf(error) === 'ERR' && isFinal(error)
+}
+
 function noDatabase(database: number, cause: unknown): unknown {
   if (replyWordOf(cause) !== 'ERR') return cause
   return new HoldfastError('INVALID_URL', `url: the server has no database ${database}`, {
     details: { field: 'url', outcome: 'refused' },
     cause,
   })
-}
-
-/** The driver takes other byte arrays than its own for text. */
-function wireArgument(argument: RedisArgument): string | number | Buffer {
-  if (typeof argument !== 'object' || Buffer.isBuffer(argument)) return argument
-  return Buffer.from(argument.buffer, argument.byteOffset, argument.byteLength)
 }
 
 /** One connection, no queue, no retry: everything that the driver would do by itself is off. */

@@ -101,13 +101,19 @@ export function notConnected(server: string, cause?: unknown): HoldfastError {
   })
 }
 
+/** The server's own word is often lost when it closes a connection that it does not want. */
+export const REJECTED_HINT = '; it may have no connection left (maxclients), or expect TLS'
+
+const REJECTIONS: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET'])
+
 /** Why a try to connect failed. Whatever was to be sent was not sent, so it may be repeated. */
 export function cannotConnect(server: string, cause: unknown): HoldfastError {
   const known = cause instanceof Error ? cause : new Error(String(cause))
   const error = known.message.includes('max number of clients') ? replyError(known, server) : known
   if (isFinal(error)) return error
   // Node gives no message when several addresses of one name failed, only a code.
-  const why = error.message || ('code' in error ? String(error.code) : error.name)
+  const driverCode = 'code' in error ? String(error.code) : ''
+  const why = `${error.message || driverCode || error.name}${REJECTIONS.has(driverCode) ? REJECTED_HINT : ''}`
   const message = error instanceof HoldfastError ? why : `Redis at ${server} cannot be reached: ${why}`
   return new HoldfastError('STORE_UNAVAILABLE', message, {
     details: { ...(error instanceof HoldfastError ? error.details : {}), outcome: 'notDone', server },
@@ -124,7 +130,7 @@ export function timedOut(server: string, timeoutMs: number): HoldfastError {
 }
 
 export function closed(server: string): HoldfastError {
-  return new HoldfastError('CLOSED', `the connection to Redis at ${server} was closed`, {
+  return new HoldfastError('CLOSED', `the connection to ${server} was closed`, {
     details: { outcome: 'notDone', server },
   })
 }

@@ -98,7 +98,7 @@ export interface LaneLook {
   readonly expiresInMs: number | null
 }
 
-const LOOKED_AT = ['fifo', 'ready', 'scheduled', 'retrying', 'leases'] as const
+const LOOKED_AT = ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines'] as const
 const LANES_A_PROBE = 200
 
 /** What many lanes of one server could give, in one call each 200. Not for Clusters: the keys have many tags. */

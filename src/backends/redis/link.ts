@@ -70,7 +70,7 @@ export class Link {
 
   /** Settles with the try that is under way or comes next; starts the first one. */
   nextAttempt(): Promise<void> {
-    if (this.state === 'closed') return Promise.reject(closed(this.server))
+    if (this.state === 'closed') return Promise.reject(closed(`Redis at ${this.server}`))
     if (this.isReady) return Promise.resolve()
     if (this.state === 'idle') this.life = this.live()
     return this.attempt.outcome
@@ -82,17 +82,22 @@ export class Link {
   }
 
   send(name: string, args: readonly RedisArgument[], timeoutMs?: number): Promise<RedisReply> {
-    if (this.state === 'closed') return Promise.reject(closed(this.server))
+    if (this.state === 'closed') return Promise.reject(closed(`Redis at ${this.server}`))
     if (this.state !== 'ready' || this.connection === undefined) {
       return Promise.reject(notConnected(this.server, this.lastError))
     }
     return this.connection.send(name, args, timeoutMs)
   }
 
+  /** On the connection of what was sent last: another one could lead to another server. Zero when there is none. */
+  confirm(replicas: number): Promise<number> {
+    return this.connection?.confirm(replicas) ?? Promise.resolve(0)
+  }
+
   /** Ends the socket and what is under way; resolves when it is gone. */
   async close(): Promise<void> {
     this.state = 'closed'
-    this.attempt.fail(closed(this.server))
+    this.attempt.fail(closed(`Redis at ${this.server}`))
     this.connection?.drop()
     this.wake()
     await this.life
@@ -115,21 +120,22 @@ export class Link {
   /** One connection from its first packet to its end. */
   private async liveOnce(number: number): Promise<void> {
     this.state = 'connecting'
-    const connection = new Connection(this.target, this.wiring, number)
-    this.connection = connection
+    let connection: Connection | undefined
     try {
+      connection = new Connection(this.target, this.wiring, number)
+      this.connection = connection
       const report = await connection.open()
       if (this.isClosed()) return
       this.becomeReady(report)
       await connection.ended
-      this.events.onLost?.()
+      if (!this.isClosed()) this.events.onLost?.()
     } catch (error) {
       this.lastError = error
       const { attempt } = this
       this.attempt = newAttempt()
       attempt.fail(error)
     } finally {
-      await connection.ended
+      await connection?.ended
       this.connection = undefined
     }
   }

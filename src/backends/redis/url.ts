@@ -38,6 +38,8 @@ export function parseRedisUrl(url: string): RedisLocation {
   const { userinfo, hosts, path, query } = split(url.slice(url.indexOf('://') + 3))
   const { name, database } = readPath(topology, path)
   const parameters = readQuery(query, isTls)
+  if (topology === 'single' && hosts.includes(','))
+    throw refuse('several hosts need redis+cluster:// or redis+sentinel://')
   return {
     topology,
     endpoints: hosts.split(',').map((host) => readHost(host, topology === 'sentinel' ? SENTINEL_PORT : SERVER_PORT)),

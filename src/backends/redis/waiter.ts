@@ -19,13 +19,21 @@ export interface Popped {
 export class Waiter {
   private readonly targetFor: (list: string) => Target
   private readonly wiring: Wiring
+  private readonly onFailure: (list: string, error: unknown) => void
   private link: Link | undefined
+  private isBusy = false
   private isBlocked = false
   private isClosed = false
 
-  constructor(targetFor: (list: string) => Target, wiring: Wiring) {
+  /** `targetFor` is asked before each wait; `onFailure` hears why one failed. */
+  constructor(
+    targetFor: (list: string) => Target,
+    wiring: Wiring,
+    onFailure: (list: string, error: unknown) => void = () => {},
+  ) {
     this.targetFor = targetFor
     this.wiring = wiring
+    this.onFailure = onFailure
   }
 
   get isWaiting(): boolean {
@@ -33,17 +41,17 @@ export class Waiter {
   }
 
   async pop(lists: readonly string[], timeoutMs: number): Promise<Popped | null> {
-    const link = this.linkFor(lists[0] ?? '')
-    await link.reach()
-    if (this.isBlocked) throw new HoldfastError('INTERNAL', 'two blocking waits at once')
-    this.isBlocked = true
+    if (this.isBusy) throw new HoldfastError('INTERNAL', 'two blocking waits at once')
+    this.isBusy = true
     try {
-      // Zero would wait for ever.
-      return readPop(await link.send('BLPOP', [...lists, Math.max(timeoutMs, 1) / 1000], timeoutMs + GRACE_MS))
+      return await this.block(lists, timeoutMs)
     } catch (error) {
       if (replyWordOf(error) === 'UNBLOCKED') return null
-      throw this.isClosed ? closed(link.server) : error
+      if (this.isClosed) throw closed('the store')
+      this.onFailure(lists[0] ?? '', error)
+      throw error
     } finally {
+      this.isBusy = false
       this.isBlocked = false
     }
   }
@@ -53,9 +61,17 @@ export class Waiter {
     await this.link?.close()
   }
 
+  private async block(lists: readonly string[], timeoutMs: number): Promise<Popped | null> {
+    const link = this.linkFor(lists[0] ?? '')
+    await link.reach()
+    this.isBlocked = true
+    // Zero would wait for ever.
+    return readPop(await link.send('BLPOP', [...lists, Math.max(timeoutMs, 1) / 1000], timeoutMs + GRACE_MS))
+  }
+
   private linkFor(list: string): Link {
+    if (this.isClosed) throw closed('the store')
     const target = this.targetFor(list)
-    if (this.isClosed) throw closed(target.server)
     if (this.link?.server !== target.server) {
       void this.link?.close()
       this.link = new Link(target, this.wiring)

@@ -16,27 +16,31 @@ local function next_due()
   return first or second
 end
 
--- Up to `limit` of { entry, is_ready, ready_taken, fifo_taken }: the last two say how many leave each order with it and those before.
+-- Entries in the order in which they run, up to `limit`; which of them come from ready; and how many leave fifo up to each, removed ones
+-- included (nothing there: as many as its place says). Also how many leave both orders when all are taken.
 local function first_waiting(limit, removed)
   local prior = redis.call('ZRANGE', ready, 0, limit - 1, 'WITHSCORES')
   local window = limit + math.min(removed, REMOVED_SKIPPED_MAX)
   local fresh = redis.call('LRANGE', fifo, 0, window - 1)
+  if #prior == 0 and removed == 0 then return fresh, {}, {}, { 0, #fresh } end
   local is_whole = #fresh < window
-  local found, p, f = {}, 1, 1
-  while #found < limit do
+  local entries, is_ready, fifo_taken, p, f = {}, {}, {}, 1, 1
+  while #entries < limit do
     while fresh[f] and #fresh[f] == 27 do f = f + 1 end
     local entry, score, next_fresh = prior[p], tonumber(prior[p + 1]), fresh[f]
+    local n = #entries + 1
     if entry and (score < 0 or (not next_fresh and is_whole) or (score == 0 and next_fresh and entry < next_fresh)) then
       p = p + 2
-      found[#found + 1] = { entry, true, (p - 1) / 2, f - 1 }
+      entries[n], is_ready[n] = entry, true
     elseif next_fresh then
       f = f + 1
-      found[#found + 1] = { next_fresh, false, (p - 1) / 2, f - 1 }
+      entries[n] = next_fresh
     else
       break
     end
+    fifo_taken[n] = f - 1
   end
-  return found, { (p - 1) / 2, f - 1 }
+  return entries, is_ready, fifo_taken, { (p - 1) / 2, f - 1 }
 end
 
 -- As many definitions as a reply should carry, in chunks that grow with what the first ones showed.
@@ -53,9 +57,15 @@ local function read_definitions(ids)
   return all
 end
 
-local function take_off(taken, removed)
+-- `skipped` of the `removed` entries of fifo go with what is taken. A fifo of nothing but removed entries would look like work.
+local function take_off(taken, skipped, removed)
   if taken[1] > 0 then redis.call('ZREMRANGEBYRANK', ready, 0, taken[1] - 1) end
   if taken[2] > 0 then redis.call('LTRIM', fifo, taken[2], -1) end
-  if removed > 0 then redis.call('HINCRBY', meta, 'removed', -removed) end
-  drop_removed()
+  if removed == 0 then return end
+  if redis.call('LLEN', fifo) == removed - skipped then
+    redis.call('DEL', fifo)
+    redis.call('HDEL', meta, 'removed')
+  elseif skipped > 0 then
+    redis.call('HINCRBY', meta, 'removed', -skipped)
+  end
 end

@@ -19,10 +19,13 @@ export const say = (...words) => process.stdout.write(`${words.join(' ')}\n`)
 
 const heard = new Set()
 const waiting = new Map()
-createInterface({ input: process.stdin }).on('line', (line) => {
+const ears = createInterface({ input: process.stdin })
+ears.on('line', (line) => {
   heard.add(line)
   waiting.get(line)?.()
 })
+// Whoever started it is gone.
+ears.on('close', () => process.exit())
 
 /** Resolves once the parent has said this line. */
 export const told = (line) =>

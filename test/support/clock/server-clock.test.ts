@@ -44,6 +44,18 @@ describe('the clock of a server', () => {
     expect(Math.abs((await shiftOf(server)) + HOUR)).toBeLessThan(1000)
   })
 
+  it('stands still where it is frozen', async () => {
+    const clock = await makeClock()
+    const server = await start(clock)
+    clock.freeze(1_800_000_000_123)
+    expect(await server.command('TIME')).toEqual(['1800000000', '123000'])
+    clock.advance(-124)
+    expect(clock.now()).toBe(1_799_999_999_999)
+    expect(await server.command('EVAL', "return redis.call('TIME')", 0)).toEqual(['1799999999', '999000'])
+    clock.set(0)
+    expect(Math.abs(await shiftOf(server))).toBeLessThan(1000)
+  })
+
   it('lets keys expire', async () => {
     const clock = await makeClock()
     const server = await start(clock)

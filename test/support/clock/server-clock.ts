@@ -1,6 +1,6 @@
 /**
- * The wall clock of servers that a test started, as a shift against the real one that can be changed while they run. Timers that
- * use the monotonic clock go on as they were. Several servers may be given the same clock.
+ * The wall clock of servers that a test started, as a shift against the real one that can be changed while they run, or standing
+ * still at a given time. Timers that use the monotonic clock go on as they were. Several servers may be given the same clock.
  */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,13 +13,14 @@ export class ServerClock {
   readonly #folder: ServerFolder
   readonly #file: number
   #shiftMs = 0
+  #frozenMs: number | null = null
 
   private constructor(library: string, folder: ServerFolder) {
     const path = join(folder.path, 'clock')
     this.#folder = folder
     this.#file = openSync(path, 'w')
     this.env = { LD_PRELOAD: library, HOLDFAST_CLOCK: path }
-    this.set(0)
+    this.#write()
   }
 
   static async make(): Promise<ServerClock> {
@@ -33,20 +34,34 @@ export class ServerClock {
 
   /** What the servers take for now. */
   now(): number {
-    return Date.now() + this.#shiftMs
+    return this.#frozenMs ?? Date.now() + this.#shiftMs
   }
 
+  /** A clock that stands still stays so. */
   advance(ms: number): void {
-    this.set(this.#shiftMs + ms)
+    if (this.#frozenMs === null) this.set(this.#shiftMs + ms)
+    else this.freeze(this.#frozenMs + ms)
   }
 
-  /** Against the real clock; takes effect at once, may be negative or less than before. */
+  /** Against the real clock, and running; takes effect at once, may be negative or less than before. */
   set(shiftMs: number): void {
-    const micros = Buffer.alloc(8)
-    micros.writeBigInt64LE(BigInt(Math.round(shiftMs * 1000)))
-    // Written over and never shortened: the servers have it mapped.
-    writeSync(this.#file, micros, 0, micros.length, 0)
     this.#shiftMs = shiftMs
+    this.#frozenMs = null
+    this.#write()
+  }
+
+  /** Stands still at this time from now on. */
+  freeze(ms: number): void {
+    this.#frozenMs = ms
+    this.#write()
+  }
+
+  #write(): void {
+    const bytes = Buffer.alloc(16)
+    bytes.writeBigInt64LE(micros(this.#shiftMs), 0)
+    bytes.writeBigInt64LE(micros(this.#frozenMs ?? 0), 8)
+    // Written over and never shortened: the servers have it mapped.
+    writeSync(this.#file, bytes, 0, bytes.length, 0)
   }
 
   /** When the servers have ended. */
@@ -55,3 +70,5 @@ export class ServerClock {
     await this.#folder.remove()
   }
 }
+
+const micros = (ms: number): bigint => BigInt(Math.round(ms * 1000))

@@ -1,0 +1,67 @@
+/** Opens the connections of a Redis store for a test, and makes scripts for them. */
+import { createHash } from 'node:crypto'
+import { afterEach } from 'vitest'
+import { openServers, type ServersOptions } from '#dist/src/backends/redis/connect.js'
+import type { RedisLocation } from '#dist/src/backends/redis/location.js'
+import type { RedisServers } from '#dist/src/backends/redis/servers.js'
+import { parseRedisUrl } from '#dist/src/backends/redis/url.js'
+import { systemClock } from '#dist/src/clock.js'
+import type { LuaScript } from '#dist/src/lua/script.js'
+import { systemRandom } from '#dist/src/random.js'
+
+export interface Warning {
+  readonly code: unknown
+  readonly message: string
+}
+
+const opened = new Set<RedisServers>()
+
+afterEach(async () => {
+  await Promise.all([...opened].map((servers) => servers.close()))
+  opened.clear()
+})
+
+/** Closed after the test. */
+export async function open(
+  where: string | RedisLocation,
+  options: Partial<ServersOptions> = {},
+  warnings: Warning[] = [],
+): Promise<RedisServers> {
+  const servers = await openServers(typeof where === 'string' ? parseRedisUrl(where) : where, {
+    namespace: 'test',
+    clock: systemClock,
+    random: systemRandom,
+    openDeadlineMs: 10_000,
+    warn: ({ code }, message) => warnings.push({ code, message }),
+    ...options,
+  })
+  opened.add(servers)
+  return servers
+}
+
+export function scriptOf(body: string, isWriting = true): LuaScript {
+  const source = `#!lua\n${body}`
+  const sha1 = createHash('sha1').update(source).digest('hex')
+  return { name: 'test', source, sha1, keys: ['key'], args: [], isWriting }
+}
+
+/** Counts its runs at the key, so that a test sees whether it ran. */
+export const INCREMENT = scriptOf("return redis.call('INCR', KEYS[1])")
+
+/** Gives back what it was given. */
+export const ECHO = scriptOf('return ARGV[1]', false)
+
+/** Code, outcome and the server's word of what `work` rejects with. */
+export async function failureOf(work: Promise<unknown>): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    await work
+  } catch (error) {
+    const { code, message, details } = error as {
+      code?: string
+      message: string
+      details?: { outcome?: string; reply?: string }
+    }
+    return { code, outcome: details?.outcome, reply: details?.reply, message }
+  }
+  throw new Error('expected a rejection')
+}

@@ -1,0 +1,85 @@
+/** What a test of faults needs, all of it gone at its end: servers, proxies, clients, processes, each in its own namespace. */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { type ConnectOptions, connect, type Holdfast, type WorkerOptions } from 'holdfast'
+import { Child } from '../support/child.ts'
+import { ServerClock } from '../support/clock/server-clock.ts'
+import { FaultProxy } from '../support/proxy.ts'
+import { RedisServer, type RedisServerOptions } from '../support/redis-server.ts'
+import { ServerFolder } from '../support/server-process.ts'
+
+// What clients and their processes would warn of is what these tests do to them.
+process.env.HOLDFAST_LOG ??= 'silent'
+
+/** Quick enough that a lost lease is seen within a second. */
+export const QUICK = { lease: 600, reap: 100, poll: 100 } as const satisfies Partial<WorkerOptions>
+
+export class Stage {
+  readonly namespace = `t${randomBytes(5).toString('hex')}`
+  readonly #closers: (() => Promise<unknown>)[] = []
+
+  /** Ends everything, the latest first. */
+  async clear(): Promise<void> {
+    for (const close of this.#closers.splice(0).reverse()) await close()
+  }
+
+  defer(close: () => Promise<unknown>): void {
+    this.#closers.push(close)
+  }
+
+  async server(options: RedisServerOptions = {}): Promise<RedisServer> {
+    const server = await RedisServer.start({ appendOnly: true, appendFsync: 'always', ...options })
+    this.defer(() => server.stop())
+    return server
+  }
+
+  async clock(): Promise<ServerClock> {
+    const clock = await ServerClock.make()
+    this.defer(() => clock.remove())
+    return clock
+  }
+
+  async proxy(server: { readonly port: number }): Promise<FaultProxy> {
+    const proxy = await FaultProxy.start({ upstream: server.port })
+    this.defer(() => proxy.close())
+    return proxy
+  }
+
+  /** A client; warnings are not written. */
+  async client(url: string, options: ConnectOptions = {}): Promise<Holdfast> {
+    const hf = await connect(url, { namespace: this.namespace, ...options })
+    this.defer(() => hf.close())
+    return hf
+  }
+
+  child(script: string, url: string, ...args: readonly string[]): Child {
+    const child = new Child(script, [url, this.namespace, ...args])
+    this.defer(() => child.kill())
+    return child
+  }
+
+  /** A file of its own folder. */
+  async file(name: string): Promise<string> {
+    const folder = await ServerFolder.make('stage')
+    this.defer(() => folder.remove())
+    return join(folder.path, name)
+  }
+}
+
+/** Of jobs that should all have been done: those that were not, and those that ran more often than their grants explain. */
+export async function unexplained(
+  hf: Holdfast,
+  ids: readonly string[],
+  ran: readonly string[],
+): Promise<readonly string[]> {
+  const found: string[] = []
+  for (const id of ids) {
+    const [job, attempts] = await Promise.all([hf.get(id), hf.attempts(id)])
+    const runs = ran.filter((each) => each === id).length
+    if (job?.state !== 'completed') found.push(`${id} is ${job?.state ?? 'absent'}`)
+    if (runs < 1 || runs > attempts.length) found.push(`${id} ran ${runs} times, was granted ${attempts.length} times`)
+    const earlier = attempts.slice(0, -1).filter(({ outcome }) => outcome !== 'crashed')
+    if (earlier.length > 0) found.push(`${id} was granted again after ${earlier[0]?.outcome}`)
+  }
+  return found
+}
