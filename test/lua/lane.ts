@@ -140,7 +140,7 @@ export function other(
 /** A call of each script that touches as much of a filled lane as it can. */
 export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): readonly Argument[] {
   const of = (id: string): string => tokens.get(id) ?? ''
-  const everyId = ['r1', 'r2', 'r3', 'r4', 'x1', 'c1', 'k1', 'd1', 'w1', 'f1', 'p1', 's1', 'dl', 'i1', 'past', 'none']
+  const everyId = ['f1', 'p1', 's1', 'dl', 'i1', 'past', 'w1', 'r1', 'r2', 'r3', 'r4', 'x1', 'c1', 'k1', 'd1', 'none']
   const settlements = [
     other('retry', 'r3', of('r3'), { extra: 1000 }),
     other('dead', 'r4', of('r4'), { extra: 'X' }),

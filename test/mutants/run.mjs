@@ -12,6 +12,7 @@ import { MUTANTS } from './catalog.mjs'
 const AT_ONCE = 2
 /** Enough for each bug that only the simulation shows, and a quarter of what the quick suite runs. */
 const SEEDS = '500'
+const SCENARIOS = '150'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const work = join(root, '.mutants')
 const dist = join(root, 'dist')
@@ -36,7 +37,13 @@ function runSuites(name, folder, suites) {
   return new Promise((resolve) => {
     const child = spawn(join(root, 'node_modules', '.bin', 'vitest'), args, {
       cwd: root,
-      env: { ...process.env, HOLDFAST_DIST: folder, HOLDFAST_SIM_SEEDS: SEEDS, HOLDFAST_SIM_FROM: '1' },
+      env: {
+        ...process.env,
+        HOLDFAST_DIST: folder,
+        HOLDFAST_SIM_SEEDS: SEEDS,
+        HOLDFAST_SIM_FROM: '1',
+        HOLDFAST_SCENARIOS: SCENARIOS,
+      },
       stdio: 'ignore',
     })
     child.on('close', (status) => {

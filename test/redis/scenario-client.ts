@@ -127,7 +127,7 @@ export class ScenarioClient {
   }
 
   /** First what was found to be expired, then a look for more. */
-  reap(): Request<'lease.reap'> {
+  reap(isWhole = false): Request<'lease.reap'> {
     const decisions = this.expired.map((lease): ReapDecision => {
       const decision = decideExpiry(lease, lease.cancelRequested)
       const base = { id: lease.id, token: lease.token, durationMs: 0, keepMs: null }
@@ -137,7 +137,7 @@ export class ScenarioClient {
       return { ...base, kind: 'dead', code: decision.code, failure, crashes: decision.crashes }
     })
     this.expired = []
-    return { decisions: decisions.slice(0, 1), limit: 100 }
+    return { decisions: isWhole ? decisions : decisions.slice(0, 1), limit: 100 }
   }
 
   cancel(): Request<'job.cancel'> {

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import type { MessageType, Reply, Request, Settlement } from '#dist/src/backends/protocol/index.js'
 import type { RedisBackend } from '#dist/src/backends/redis/backend.js'
 import { isHoldfastError } from '#dist/src/errors.js'
-import { isTerminal } from '#dist/src/job.js'
+import { isTerminal, type JobState } from '#dist/src/job.js'
 import { loadCatalog } from '#dist/src/lua/catalog.js'
 import { checkLiveness, checkNoneLost, checkSafety, type Violation } from '../simulation/checkers.ts'
 import {
@@ -82,6 +82,7 @@ export class ScenarioRun {
   private readonly granted = new Set<string>()
   private at = 0
   private isDown = false
+  private isHealed = false
   private isRepeatOfUnknown = false
   private mayRestart: boolean
 
@@ -146,10 +147,10 @@ export class ScenarioRun {
     const { random } = this
     const point = random.next()
     if (point < 0.13) this.moveClock()
-    else if (point < 0.15) await this.flushScripts()
-    else if (point < 0.17) await this.killConnections()
-    else if (point < 0.19) await this.cutOff()
-    else if (point < 0.2 && this.mayRestart) await this.restart()
+    else if (point < 0.145) await this.flushScripts()
+    else if (point < 0.155) await this.killConnections()
+    else if (point < 0.175) await this.cutOff()
+    else if (point < 0.19 && this.mayRestart) await this.restart()
     else await this.act(random.chance(0.4) ? this.faulty : random.pick(this.parties))
   }
 
@@ -223,8 +224,8 @@ export class ScenarioRun {
     const { at, isRepeatOfUnknown: wasUnknown } = this
     this.isRepeatOfUnknown = false
     const storeNow = this.around.clock.now()
-    const before = party.isFaulty ? await this.look() : null
-    if (party.isFaulty && !this.isDown) this.arm()
+    const isArmed = party.isFaulty && !this.isDown && (await this.arm())
+    const before = isArmed || (party.isFaulty && this.isDown) ? await this.look() : null
     try {
       const reply = await party.backend.call(type, request)
       this.facts.push(...factsOf({ at, origin: party.client.name, type, request, reply, copy: 0 }, storeNow))
@@ -233,17 +234,16 @@ export class ScenarioRun {
       if (before === null || !isHoldfastError(error)) throw error
       await this.failed(party, { type, request, outcome: String(error.details.outcome), before, storeNow, wasUnknown })
     }
-    if (party.isFaulty && !this.isDown) {
-      this.around.proxy.set('pass')
-      await this.reached(party)
-    }
+    if (isArmed) this.around.proxy.set('pass')
   }
 
   /** The next call, or a part of it, may be lost on the way there or on the way back. */
-  private arm(): void {
+  private async arm(): Promise<boolean> {
     const { random } = this
     const { proxy } = this.around
-    if (!random.chance(0.35)) return
+    if (this.isHealed || !random.chance(0.35)) return false
+    // What the call before had left behind is on its way by now.
+    await this.reached(this.faulty)
     const place = random.pick([1, 1, 1, 2, 3])
     let seen = 0
     const isPlace = (request: Buffer): boolean => {
@@ -261,6 +261,7 @@ export class ScenarioRun {
       }
       proxy.set({ mode: 'dropRequests', when, times: 1 })
     }
+    return true
   }
 
   private async failed<T extends MessageType>(
@@ -424,8 +425,7 @@ export class ScenarioRun {
 
   private async heal(): Promise<void> {
     if (this.isDown) await this.cutOff()
-    this.random.next()
-    this.arm = () => {}
+    this.isHealed = true
     for (const party of this.parties) if (party.pending !== null) await this.repeat(party, party.pending)
     const changes = LANES.map((lane) => ({ lane, paused: false }))
     await this.send(this.faulty, 'queue.policy', { changes })
@@ -438,11 +438,18 @@ export class ScenarioRun {
       this.around.clock.advance(2 * LEASE_MS)
       await this.send(party, 'store.maintain', { limit: 1_000, keepDeadMs: null })
       for (let more = true; more; more = party.client.expired.length > 0)
-        await this.send(party, 'lease.reap', party.client.reap())
+        await this.send(party, 'lease.reap', party.client.reap(true))
       await this.turn(party, party.client.turn(true))
-      await this.turn(party, { ...party.client.turn(true), claims: [] })
-      if ((await this.dump()).every(({ state }) => isTerminal(state))) return
+      if (party.client.held.size > 0) await this.turn(party, { ...party.client.turn(true), claims: [] })
+      if (await this.isDrained()) return
     }
+  }
+
+  private async isDrained(): Promise<boolean> {
+    const { lanes } = await this.faulty.backend.call('queue.stats', { lanes: LANES })
+    return lanes.every(({ counts }) =>
+      Object.entries(counts).every(([state, count]) => count === 0 || isTerminal(state as JobState)),
+    )
   }
 
   private async dump(): Promise<readonly DumpedJob[]> {
@@ -478,7 +485,7 @@ export class ScenarioRun {
 const ALL_JOBS = { lane: null, states: null, type: null, cursor: null }
 
 /** Reconnects at once: pauses are not what is tested here. */
-const QUICK = { random: { next: () => 0.01, bytes: (count: number) => new Uint8Array(count) } }
+const QUICK = { random: { next: () => 0.001, bytes: (count: number) => new Uint8Array(count) } }
 
 const isNotDone = (error: unknown): boolean => isHoldfastError(error) && error.details.outcome === 'notDone'
 

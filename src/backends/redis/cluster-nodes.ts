@@ -55,7 +55,10 @@ export class ClusterNodes {
     const known = this.links.get(address)
     if (known !== undefined) return known
     const link = new Link(this.targetOf(address), this.wiring, {
-      onReady: (_, isOther) => isOther && this.changes.announce(),
+      onReady: (report, isOther) => {
+        this.wiring.settings.again(address, report)
+        if (isOther) this.changes.announce()
+      },
       onLost: () => this.refreshSoon(),
     })
     if (this.isClosed) void link.close()

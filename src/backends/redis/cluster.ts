@@ -98,7 +98,8 @@ export class Cluster implements RedisServers {
   }
 
   facts(): ServerFacts {
-    return weakest(this.nodes.reports(), this.waitReplicas)
+    // Also while no node is known: what is done lane by lane must not be done for all lanes at once.
+    return { ...weakest(this.nodes.reports(), this.waitReplicas), isCluster: true }
   }
 
   async close(): Promise<void> {

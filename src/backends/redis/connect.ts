@@ -8,7 +8,7 @@ import { isFinal } from './errors.ts'
 import type { RedisLocation } from './location.ts'
 import type { ServerReport } from './server-facts.ts'
 import type { RedisServers } from './servers.ts'
-import { checkSettings, type Warn } from './settings-check.ts'
+import { SettingsCheck, type Warn } from './settings-check.ts'
 import { Standalone } from './standalone.ts'
 import type { Wiring } from './wiring.ts'
 
@@ -28,18 +28,19 @@ interface Opening extends RedisServers {
 
 export async function openServers(location: RedisLocation, options: ServersOptions): Promise<RedisServers> {
   const trusted = await withCertificates(location)
+  const settings = new SettingsCheck(trusted, options.warn)
   const wiring: Wiring = {
     clock: options.clock,
     timers: options.timers ?? systemTimers,
     random: options.random,
     callTimeoutMs: options.callTimeoutMs ?? CALL_TIMEOUT_MS,
     clientName: `holdfast:${options.namespace}`,
+    settings,
   }
   const servers: Opening =
     trusted.topology === 'cluster' ? new Cluster(trusted, wiring) : new Standalone(trusted, wiring)
   try {
-    const reports = await untilConnected(servers, wiring, options.openDeadlineMs)
-    checkSettings(reports, trusted, options.warn)
+    settings.atOpening(await untilConnected(servers, wiring, options.openDeadlineMs))
     return servers
   } catch (error) {
     await servers.close()

@@ -17,12 +17,15 @@ import {
   replyWordOf,
   timedOut,
 } from './errors.ts'
+import { ReplicaWait } from './replica-wait.ts'
 import { checkVersion, readReport, type ServerReport } from './server-facts.ts'
 import type { RedisArgument, RedisReply } from './servers.ts'
 import type { Target, Wiring } from './wiring.ts'
 
 /** Longest wait for the driver to tell that a dropped socket has closed. */
 const DROP_WAIT_MS = 1000
+/** Of the deadline of a call: a write may wait behind another one's WAIT and then for its own, and must be told in time. */
+const WAIT_SHARE = 1 / 3
 
 export class Connection {
   /** Resolves when the socket is gone. */
@@ -34,6 +37,7 @@ export class Connection {
   /** The cause; what the driver reports after it are effects. */
   private firstError: unknown
   private end: () => void = () => {}
+  private readonly replicaWaits = new Map<number, ReplicaWait>()
 
   constructor(target: Target, wiring: Wiring, attempt: number) {
     this.target = target
@@ -133,6 +137,17 @@ export class Connection {
         },
       )
     })
+  }
+
+  /** How many replicas have what was sent so far, as soon as it is `replicas`; fewer when that takes too long. */
+  confirm(replicas: number): Promise<number> {
+    let wait = this.replicaWaits.get(replicas)
+    if (wait === undefined) {
+      const waitMs = Math.ceil(this.wiring.callTimeoutMs * WAIT_SHARE)
+      wait = new ReplicaWait(async () => Number(await this.send('WAIT', [replicas, waitMs])))
+      this.replicaWaits.set(replicas, wait)
+    }
+    return wait.confirmed()
   }
 
   /** Ends the socket at once, without waiting for replies. */

@@ -89,6 +89,11 @@ export class Link {
     return this.connection.send(name, args, timeoutMs)
   }
 
+  /** On the connection of what was sent last: another one could lead to another server. Zero when there is none. */
+  confirm(replicas: number): Promise<number> {
+    return this.connection?.confirm(replicas) ?? Promise.resolve(0)
+  }
+
   /** Ends the socket and what is under way; resolves when it is gone. */
   async close(): Promise<void> {
     this.state = 'closed'

@@ -41,13 +41,9 @@ async function execute(
   if (isAsking) link.send('ASKING', [], timeoutMs).catch(() => {})
   const reply = link.send(name, args, timeoutMs)
   if (waitReplicas === 0 || !script.isWriting) return reply
-  // Half of the deadline, so that the answer is in before the deadline drops the connection.
-  const waited = link.send('WAIT', [waitReplicas, Math.ceil(timeoutMs / 2)], timeoutMs)
-  const [result, acknowledged] = await Promise.allSettled([reply, waited])
-  if (result.status === 'rejected') throw result.reason
-  const count = acknowledged.status === 'fulfilled' ? Number(acknowledged.value) : 0
+  const [result, count] = await Promise.all([reply, link.confirm(waitReplicas)])
   if (count < waitReplicas) throw tooFewReplicas(link.server, count, waitReplicas)
-  return result.value
+  return result
 }
 
 function tooFewReplicas(server: string, count: number, waitReplicas: number): HoldfastError {

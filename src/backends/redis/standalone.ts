@@ -19,7 +19,12 @@ export class Standalone implements RedisServers {
   constructor(location: RedisLocation, wiring: Wiring) {
     const target = targetOf(location)
     this.changes = new Changes(wiring.timers)
-    this.link = new Link(target, wiring, { onReady: (_, isOther) => isOther && this.changes.announce() })
+    this.link = new Link(target, wiring, {
+      onReady: (report, isOther) => {
+        wiring.settings.again(target.server, report)
+        if (isOther) this.changes.announce()
+      },
+    })
     this.waiter = new Waiter(() => target, wiring)
     this.waitReplicas = location.waitReplicas
     this.timeoutMs = wiring.callTimeoutMs

@@ -199,7 +199,7 @@ export class Turn {
   }
 
   private async buryDeadlined(lane: string, keepMs: number | null): Promise<readonly JobId[]> {
-    const ids = await this.session.run('lane_bury', lane, [100, keepMs ?? '', DEADLINE_PASSED])
+    const ids = await this.session.run('lane_bury', lane, [BATCH.buried, keepMs ?? '', DEADLINE_PASSED])
     return listOf(ids).map((id) => `${lane}/${textOf(id)}`)
   }
 

@@ -4,6 +4,7 @@
  * States: `idle` (no worker wants hints), `waiting` (one blocking pop for all wanted lanes), `backing off` (the pop failed).
  */
 import type { Clock, TimerHandle, Timers } from '../../clock.ts'
+import type { LuaScript } from '../../lua/script.ts'
 import { nonce, type Random } from '../../random.ts'
 import type { HintListener, HintSubscription } from '../backend.ts'
 import { laneOfWakeKey, nudgeKey, wakeKey } from './key.ts'
@@ -42,12 +43,15 @@ export class Wake implements LaneListener {
   private popping: ReadonlySet<string> | null = null
   private isNudged = false
   private readonly nudge: string
+  /** A write that no replica needs to have. */
+  private readonly hint: LuaScript
   private isClosed = false
   private failures = 0
   private timer: TimerHandle = null
 
   constructor(options: WakeOptions) {
     this.options = options
+    this.hint = { ...options.session.scripts.wake_push, isWriting: false }
     this.nudge = nudgeKey(options.session.namespace, nonce(options.random))
   }
 
@@ -98,7 +102,7 @@ export class Wake implements LaneListener {
 
   private push(lane: string): void {
     const { session } = this.options
-    session.servers.run(session.scripts.wake_push, [wakeKey(session.namespace, lane)], [TOKENS_MAX]).catch(() => {
+    session.servers.run(this.hint, [wakeKey(session.namespace, lane)], [TOKENS_MAX]).catch(() => {
       // The poll of whoever is idle finds the work.
     })
   }
@@ -141,9 +145,9 @@ export class Wake implements LaneListener {
   private interrupt(): void {
     if (this.isNudged) return
     this.isNudged = true
-    const { servers, scripts } = this.options.session
+    const { servers } = this.options.session
     Promise.all([
-      servers.run(scripts.wake_push, [this.nudge], [TOKENS_MAX]),
+      servers.run(this.hint, [this.nudge], [TOKENS_MAX]),
       servers.command('PEXPIRE', this.nudge, [this.nudge, 2 * WAIT_MS]),
     ]).catch(() => {
       // The pop ends by itself within its time.

@@ -3,6 +3,7 @@ import type { RedisOptions } from 'ioredis'
 import type { Clock, Timers } from '../../clock.ts'
 import type { Random } from '../../random.ts'
 import { addressOf, type Endpoint, type RedisLocation } from './location.ts'
+import type { SettingsCheck } from './settings-check.ts'
 
 export interface Wiring {
   readonly clock: Clock
@@ -12,6 +13,7 @@ export interface Wiring {
   readonly callTimeoutMs: number
   /** As CLIENT LIST shows it. */
   readonly clientName: string
+  readonly settings: SettingsCheck
 }
 
 /** How to reach one server, and as whom. */

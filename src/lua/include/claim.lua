@@ -2,9 +2,9 @@
 --@include removed
 -- What a claim is given: first all of ready above priority 0, then ready at 0 and fifo by time and sequence, then the rest.
 -- All is read first; what is granted is then taken off the front of both.
-local MOVED_MAX = 1000
+local MOVED_MAX = 250
 local REMOVED_SKIPPED_MAX = 1000
-local BYTES_MAX = 1048576
+local BYTES_MAX = 524288
 
 local function first_score(set)
   return tonumber(redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2])

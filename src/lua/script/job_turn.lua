@@ -1,4 +1,4 @@
---! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed ended failures terms history outputs progress completed cancelled dlq keep keep_outputs
+--! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed failures terms history outputs progress completed cancelled dlq keep keep_outputs
 --! args: limit worker nonce lease_ms ordinal forgotten kept others ...
 --! flags: allow-oom
 --! returns: verdicts, now_us, flags, next_due, ids, defs, runs before, terms. Flags: p paused, d a deadline has passed (nothing was claimed), m more could run.
