@@ -1,7 +1,8 @@
 /** A Cluster at work while its slots move and its nodes die: nothing accepted is lost or done in part, and work goes on soon after. */
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { registryKey } from '#dist/src/backends/redis/key.js'
 import { lookFor } from '../support/look.ts'
-import { RedisCluster } from '../support/redis-cluster.ts'
+import { RedisCluster, slotOf } from '../support/redis-cluster.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 import { ClusterScene } from './cluster-scene.ts'
 
@@ -63,6 +64,7 @@ async function goesOn(at: ClusterScene, lanes: readonly string[], what: string):
   const times = await Promise.all(lanes.map((lane) => at.resumes(lane)))
   figures[`${what}: until work goes on`] = Math.max(...times)
   expect(Math.max(...times)).toBeLessThan(RESUME_MS)
+  await at.works()
 }
 
 /** Nothing is wrong in the end, and who is idle is woken. */
@@ -89,6 +91,12 @@ it('F29 a busy lane is moved in halves, there and back', { timeout: TEST_MS }, a
     await migration.finish()
     await goesOn(at, [lane], `move ${round}`)
   }
+  // Where wake-ups and the registry of lanes are.
+  const own = slotOf(registryKey(at.stage.namespace))
+  const registry = await cluster.migrate(own, await cluster.otherMaster(await cluster.masterOf(own)))
+  await registry.moveKeys(1)
+  await goesOn(at, at.lanes, 'half of a registry')
+  await registry.finish()
   await goesOn(at, at.lanes, 'after the moves')
   await endsWell(at, 'moves')
 })

@@ -1,4 +1,4 @@
-/** A Cluster at work: two worker processes and a producer process on lanes of every primary, and what is held against them at the end. */
+/** A Cluster at work: two worker processes on lanes of every primary and a producer process for each of these, and what is held against them at the end. */
 import { writeFileSync } from 'node:fs'
 import { defineJob, type Holdfast } from 'holdfast'
 import { expect } from 'vitest'
@@ -14,20 +14,20 @@ import { Stage } from './stage.ts'
 
 /** Polls as by default, so that a start within half of a second was a wake-up. */
 const WORKER = { lease: 2000, reap: 200, concurrency: 4, workMs: 10 } as const
-const PRODUCTION = { from: 0, to: 100_000, batch: 6, everyMs: 25 } as const satisfies Production
+const PRODUCTION = { from: 0, to: 100_000, batch: 4, everyMs: 40 } as const satisfies Production
 const task = defineJob<object>('task')
 
 export const slotOfLane = (namespace: string, lane: string): number => slotOf(new LaneKeys(namespace, lane).key('defs'))
 
-/** Two lanes of each primary. */
-export async function lanesOfAll(cluster: RedisCluster, namespace: string): Promise<readonly string[]> {
+/** Two lanes of each primary, as pairs. */
+export async function lanesOfAll(cluster: RedisCluster, namespace: string): Promise<readonly (readonly string[])[]> {
   const lanes = new Map<number, string[]>()
   for (let n = 0; [...lanes.values()].flat().length < 6; n += 1) {
     const { port } = await cluster.masterOf(slotOfLane(namespace, `lane${n}`))
     const those = lanes.get(port) ?? []
     if (those.length < 2) lanes.set(port, [...those, `lane${n}`])
   }
-  return [...lanes.values()].flat().sort()
+  return [...lanes.values()]
 }
 
 /** What all primaries have of a namespace. */
@@ -56,7 +56,7 @@ export class ClusterScene {
   readonly lanes: readonly string[]
   readonly hf: Holdfast
   readonly #path: string
-  readonly #producer: Child
+  readonly #producers: readonly Child[]
 
   private constructor(parts: {
     readonly stage: Stage
@@ -64,14 +64,14 @@ export class ClusterScene {
     readonly lanes: readonly string[]
     readonly hf: Holdfast
     readonly path: string
-    readonly producer: Child
+    readonly producers: readonly Child[]
   }) {
     this.stage = parts.stage
     this.cluster = parts.cluster
     this.lanes = parts.lanes
     this.hf = parts.hf
     this.#path = parts.path
-    this.#producer = parts.producer
+    this.#producers = parts.producers
   }
 
   /** Resolves when every lane has had work done. */
@@ -80,15 +80,19 @@ export class ClusterScene {
     const { namespace } = stage
     const path = await stage.file('ledger')
     writeFileSync(path, '')
-    const lanes = await lanesOfAll(cluster, namespace)
+    const pairs = await lanesOfAll(cluster, namespace)
+    const lanes = pairs.flat()
     const hf = await stage.client(url)
     const options = JSON.stringify({ ...WORKER, lanes })
     const crew = [1, 2].map(() => stage.child('crew.mjs', url, path, options))
     await Promise.all(crew.map((each) => each.line('ready')))
-    const child = producer('p', { url, namespace, ledger: path }, { ...PRODUCTION, lanes })
-    stage.defer(() => child.kill())
-    const scene = new ClusterScene({ stage, cluster, lanes, hf, path, producer: child })
-    for (const lane of lanes) await scene.resumes(lane)
+    const producers = pairs.map((pair, index) => {
+      const child = producer(`p${index}`, { url, namespace, ledger: path }, { ...PRODUCTION, lanes: pair })
+      stage.defer(() => child.kill())
+      return child
+    })
+    const scene = new ClusterScene({ stage, cluster, lanes, hf, path, producers })
+    await scene.works()
     return scene
   }
 
@@ -104,18 +108,23 @@ export class ClusterScene {
     return [...this.ledger().runs].reduce((sum, [id, runs]) => sum + (id.startsWith(`${lane}/`) ? runs.length : 0), 0)
   }
 
-  /** How long it takes until another job of the lane starts. */
-  async resumes(lane: string): Promise<number> {
+  /** How long it takes until so many more jobs of the lane have started. */
+  async resumes(lane: string, jobs = 1): Promise<number> {
     const before = this.startsIn(lane)
     const sinceMs = performance.now()
-    await lookFor(`a job of ${lane} starts`, async () => (this.startsIn(lane) > before ? true : undefined))
+    await lookFor(`a job of ${lane} starts`, async () => (this.startsIn(lane) >= before + jobs ? true : undefined))
     return performance.now() - sinceMs
+  }
+
+  /** Resolves when every lane has had much to do. */
+  async works(): Promise<void> {
+    await Promise.all(this.lanes.map((lane) => this.resumes(lane, 20)))
   }
 
   /** Ends the production, waits for the last job, and looks for anything that is not as it must be. */
   async settle(): Promise<void> {
-    this.#producer.tell('stop')
-    await this.#producer.line('done')
+    for (const each of this.#producers) each.tell('stop')
+    await Promise.all(this.#producers.map((each) => each.line('done')))
     await lookFor('all jobs are done', async () => {
       const { counts, total } = await this.hf.stats()
       return counts.completed === total ? true : undefined
