@@ -14,7 +14,6 @@ const RULES = 'src/backends/rules.js'
 const DISPATCHER = 'src/actors/dispatcher.js'
 const IDLE_WAIT = 'src/actors/idle-wait.js'
 const SQLITE = 'src/backends/sqlite/statement'
-const LUA = 'src/lua/include'
 
 const EXPLORE = 'test/model/explore.test.ts'
 const ORDER = 'test/model/order.test.ts'
@@ -25,8 +24,6 @@ const HINTS = 'test/runtime/hints.test.ts'
 const OUTAGE = 'test/runtime/outage.test.ts'
 const PREFETCH = 'test/runtime/prefetch.test.ts'
 const SQLITE_MODEL = 'test/sqlite/model.test.ts'
-const REDIS_MODEL = 'test/redis/model.test.ts'
-const REDIS_SCENARIO = 'test/redis/scenario.test.ts'
 
 /**
  * `only`: a pattern for the names of tests. `second`, `secondOnly`: other suites that notice it as well, in a file of their own.
@@ -381,100 +378,6 @@ export const MUTANTS = [
     replace: '',
     suites: [SIMULATION],
   },
-<<<<<<< HEAD
   ...LUA_MUTANTS,
   ...REDIS_MUTANTS,
-=======
-  {
-    name: 'redis-settle-without-token',
-    file: `${LUA}/settle.lua`,
-    find: 'return (state == 82 or state == 88) and has_token(text, token)',
-    replace: 'return state == 82 or state == 88',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-epoch-by-the-clock-alone',
-    file: `${LUA}/grant.lua`,
-    find: 'math.max(last + 1, now_us)',
-    replace: 'now_us',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-reap-before-expiry',
-    file: `${LUA}/settle_other.lua`,
-    find: "if is_reaped and tonumber(redis.call('ZSCORE', leases, s.id) or 0) > now then return 'l' end",
-    replace: '',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-reaped-token-is-kept',
-    file: `${LUA}/settle_other.lua`,
-    find: 'if is_reaped then job.token = wiped(job.token) end',
-    replace: '',
-    suites: [REDIS_MODEL],
-  },
-  {
-    name: 'redis-cancellation-is-forgotten',
-    file: `${LUA}/settle_other.lua`,
-    find: "if job.state == 'X' and (kind",
-    replace: "if job.state == 'Y' and (kind",
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-repeated-claim-finds-nothing',
-    file: 'src/backends/redis/turn.js',
-    find: 'this.request.resend ? await this.heldBy(claim) : []',
-    replace: '[]',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-cut-call-as-not-done',
-    file: 'src/backends/redis/errors.js',
-    find: "{ details: { outcome: 'unknown', server }, cause: bare(known) }",
-    replace: "{ details: { outcome: 'notDone', server }, cause: bare(known) }",
-    suites: [REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-pause-is-ignored',
-    file: 'src/lua/script/job_turn.lua',
-    find: 'if state[1] then',
-    replace: 'if false then',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-key-outlives-its-job',
-    file: `${LUA}/finish.lua`,
-    find: "write('HDEL', idempotency, named)",
-    replace: '',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-due-before-its-time',
-    file: `${LUA}/waiting.lua`,
-    find: "redis.call('ZRANGEBYSCORE', set, '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)",
-    replace: "redis.call('ZRANGEBYSCORE', set, '-inf', now + 20, 'WITHSCORES', 'LIMIT', 0, limit)",
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-deadline-outlives-its-job',
-    file: `${LUA}/waiting.lua`,
-    find: "redis.call('ZREM', deadlines, id)",
-    replace: '',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-removed-entry-is-uncounted',
-    file: `${LUA}/claim.lua`,
-    find: "redis.call('HINCRBY', meta, 'removed', -skipped)",
-    replace: 'local _ = skipped',
-    suites: [REDIS_MODEL],
-  },
-  {
-    name: 'redis-cancelled-where-it-was-first',
-    file: 'src/lua/script/job_cancel.lua',
-    find: 'unplace(id, head, text and job)',
-    replace: 'unplace(id, head, nil)',
-    suites: [REDIS_MODEL],
-  },
->>>>>>> main
 ]

@@ -226,8 +226,8 @@ export const REDIS_MUTANTS = [
   {
     name: 'redis-poll-only-wake-up',
     file: `${REDIS}/wake.js`,
-    find: 'session.servers.run(session.scripts.wake_push, [wakeKey(',
-    replace: 'Promise.resolve([wakeKey(',
+    find: 'session.servers.run(this.hint, [wakeKey(',
+    replace: 'Promise.resolve(this.hint, [wakeKey(',
     suites: [WAKE],
     second: [CONFORMANCE],
     secondOnly: '125 a',
@@ -337,8 +337,8 @@ export const REDIS_MUTANTS = [
   {
     name: 'redis-eviction-accepted',
     file: `${REDIS}/settings-check.js`,
-    find: "if (policy.startsWith('allkeys-') && !location.allowEviction)",
-    replace: 'if (false)',
+    find: "isRefused: policy.startsWith('allkeys-') && !location.allowEviction",
+    replace: 'isRefused: false',
     suites: [FACTS],
     second: [STATES],
     secondOnly: 'facts and warnings',
