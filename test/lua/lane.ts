@@ -44,7 +44,7 @@ export class Lane {
 
   keysOf(name: ScriptName): readonly string[] {
     if (name === 'lane_probe')
-      return ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases'].map((role) => this.key(role))
+      return ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines'].map((role) => this.key(role))
     return this.keys.of(this.scripts[name])
   }
 

@@ -211,7 +211,7 @@ describe('operators', () => {
     expect(ready).toBe(1)
     expect(Number(due)).toBeGreaterThan(0)
     expect(Number(expires)).toBeGreaterThan(0)
-    const none = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `hf:{lua:none}:${name}`)
+    const none = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => `hf:{lua:none}:${name}`)
     expect(await lane.run('lane_probe', [], none)).toEqual([0, '', ''])
     expect(await lane.run('lane_probe', [], [])).toEqual([])
   })

@@ -1,7 +1,11 @@
 /**
- * Planted protocol bugs: each is one exact replacement in one built file, and the quick suites that must notice it.
- * `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
+ * Planted protocol bugs: each is one exact replacement in one built file, or a few that belong together, and the quick suites that
+ * must notice it. `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
+ * Those of the Redis store have files of their own.
  */
+
+import { LUA_MUTANTS } from './lua.mjs'
+import { REDIS_MUTANTS } from './redis.mjs'
 
 const STORE = 'src/backends/memory/store.js'
 const SETTLE = 'src/backends/memory/settle.js'
@@ -10,7 +14,6 @@ const RULES = 'src/backends/rules.js'
 const DISPATCHER = 'src/actors/dispatcher.js'
 const IDLE_WAIT = 'src/actors/idle-wait.js'
 const SQLITE = 'src/backends/sqlite/statement'
-const LUA = 'src/lua/include'
 
 const EXPLORE = 'test/model/explore.test.ts'
 const ORDER = 'test/model/order.test.ts'
@@ -21,10 +24,15 @@ const HINTS = 'test/runtime/hints.test.ts'
 const OUTAGE = 'test/runtime/outage.test.ts'
 const PREFETCH = 'test/runtime/prefetch.test.ts'
 const SQLITE_MODEL = 'test/sqlite/model.test.ts'
-const REDIS_MODEL = 'test/redis/model.test.ts'
-const REDIS_SCENARIO = 'test/redis/scenario.test.ts'
 
-/** @type {readonly { name: string, file: string, find: string, replace: string, suites: readonly string[] }[]} */
+/**
+ * `only`: a pattern for the names of tests. `second`, `secondOnly`: other suites that notice it as well, in a file of their own.
+ * @typedef {{ file: string, find: string, replace: string }} Edit
+ * @typedef {{ name: string, suites: readonly string[], only?: string, second?: readonly string[], secondOnly?: string }} Tests
+ * @typedef {Tests & (Edit | { edits: readonly Edit[] })} Mutant
+ */
+
+/** @type {readonly Mutant[]} */
 export const MUTANTS = [
   {
     name: 'settle-without-token',
@@ -171,14 +179,14 @@ export const MUTANTS = [
   {
     name: 'epoch-of-the-clock-alone',
     file: RULES,
-    find: 'return Math.max(previous + 1, Math.floor(storeNowMs * 1000));',
+    find: 'return nextEpochUs(previous, Math.floor(storeNowMs * 1000));',
     replace: 'return Math.floor(storeNowMs * 1000);',
     suites: [RULES_TEST, SIMULATION],
   },
   {
     name: 'epoch-of-a-counter-alone',
     file: RULES,
-    find: 'return Math.max(previous + 1, Math.floor(storeNowMs * 1000));',
+    find: 'return nextEpochUs(previous, Math.floor(storeNowMs * 1000));',
     replace: 'return previous + 1;',
     suites: [RULES_TEST],
   },
@@ -370,95 +378,6 @@ export const MUTANTS = [
     replace: '',
     suites: [SIMULATION],
   },
-  {
-    name: 'redis-settle-without-token',
-    file: `${LUA}/settle.lua`,
-    find: 'return (state == 82 or state == 88) and has_token(text, token)',
-    replace: 'return state == 82 or state == 88',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-epoch-by-the-clock-alone',
-    file: `${LUA}/grant.lua`,
-    find: 'math.max(last + 1, now_us)',
-    replace: 'now_us',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-reap-before-expiry',
-    file: `${LUA}/settle_other.lua`,
-    find: "if is_reaped and tonumber(redis.call('ZSCORE', leases, s.id) or 0) > now then return 'l' end",
-    replace: '',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-reaped-token-is-kept',
-    file: `${LUA}/settle_other.lua`,
-    find: 'if is_reaped then job.token = wiped(job.token) end',
-    replace: '',
-    suites: [REDIS_MODEL],
-  },
-  {
-    name: 'redis-cancellation-is-forgotten',
-    file: `${LUA}/settle_other.lua`,
-    find: "if job.state == 'X' and (kind",
-    replace: "if job.state == 'Y' and (kind",
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-repeated-claim-finds-nothing',
-    file: 'src/backends/redis/turn.js',
-    find: 'this.request.resend ? await this.heldBy(claim) : []',
-    replace: '[]',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-cut-call-as-not-done',
-    file: 'src/backends/redis/errors.js',
-    find: "{ details: { outcome: 'unknown', server }, cause: bare(known) }",
-    replace: "{ details: { outcome: 'notDone', server }, cause: bare(known) }",
-    suites: [REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-pause-is-ignored',
-    file: 'src/lua/script/job_turn.lua',
-    find: 'if state[1] then',
-    replace: 'if false then',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-key-outlives-its-job',
-    file: `${LUA}/finish.lua`,
-    find: "write('HDEL', idempotency, named)",
-    replace: '',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-due-before-its-time',
-    file: `${LUA}/waiting.lua`,
-    find: "redis.call('ZRANGEBYSCORE', set, '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)",
-    replace: "redis.call('ZRANGEBYSCORE', set, '-inf', now + 20, 'WITHSCORES', 'LIMIT', 0, limit)",
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-deadline-outlives-its-job',
-    file: `${LUA}/waiting.lua`,
-    find: "redis.call('ZREM', deadlines, id)",
-    replace: '',
-    suites: [REDIS_MODEL, REDIS_SCENARIO],
-  },
-  {
-    name: 'redis-removed-entry-is-uncounted',
-    file: `${LUA}/claim.lua`,
-    find: "redis.call('HINCRBY', meta, 'removed', -skipped)",
-    replace: 'local _ = skipped',
-    suites: [REDIS_MODEL],
-  },
-  {
-    name: 'redis-cancelled-where-it-was-first',
-    file: 'src/lua/script/job_cancel.lua',
-    find: 'unplace(id, head, text and job)',
-    replace: 'unplace(id, head, nil)',
-    suites: [REDIS_MODEL],
-  },
+  ...LUA_MUTANTS,
+  ...REDIS_MUTANTS,
 ]

@@ -1,9 +1,9 @@
---! keys: ...
+--! keys: ...7
 --! args:
 --! flags: no-writes
 --! returns: for each lane whether it could give something: now, in how many milliseconds or nothing, and when its first lease runs out or nothing
--- Looks at many lanes of one server in one call, seven keys a lane: meta, fifo, ready, scheduled, retrying, leases, deadlines. A paused lane
--- gives nothing; a deadline that has passed is something to give, as whoever comes for it ends the job.
+-- Looks at many lanes of one server in one call, seven keys a lane: meta, fifo, ready, scheduled, retrying, leases, deadlines.
+-- A paused lane gives nothing; a deadline that has passed is something to give, as whoever comes for it ends the job.
 --@include now
 local function first(key)
   return tonumber(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
