@@ -171,14 +171,14 @@ export const MUTANTS = [
   {
     name: 'epoch-of-the-clock-alone',
     file: RULES,
-    find: 'return Math.max(previous + 1, Math.floor(storeNowMs * 1000));',
-    replace: 'return Math.floor(storeNowMs * 1000);',
+    find: 'return Math.max(previous + 1, storeNowUs);',
+    replace: 'return storeNowUs;',
     suites: [RULES_TEST, SIMULATION],
   },
   {
     name: 'epoch-of-a-counter-alone',
     file: RULES,
-    find: 'return Math.max(previous + 1, Math.floor(storeNowMs * 1000));',
+    find: 'return Math.max(previous + 1, storeNowUs);',
     replace: 'return previous + 1;',
     suites: [RULES_TEST],
   },
@@ -422,7 +422,7 @@ export const MUTANTS = [
   {
     name: 'redis-pause-is-ignored',
     file: 'src/lua/script/job_turn.lua',
-    find: 'if state[1] then',
+    find: 'if paused then',
     replace: 'if false then',
     suites: [REDIS_MODEL, REDIS_SCENARIO],
   },
@@ -435,14 +435,14 @@ export const MUTANTS = [
   },
   {
     name: 'redis-due-before-its-time',
-    file: `${LUA}/waiting.lua`,
+    file: `${LUA}/due.lua`,
     find: "redis.call('ZRANGEBYSCORE', set, '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)",
     replace: "redis.call('ZRANGEBYSCORE', set, '-inf', now + 20, 'WITHSCORES', 'LIMIT', 0, limit)",
     suites: [REDIS_MODEL, REDIS_SCENARIO],
   },
   {
     name: 'redis-deadline-outlives-its-job',
-    file: `${LUA}/waiting.lua`,
+    file: `${LUA}/unplace.lua`,
     find: "redis.call('ZREM', deadlines, id)",
     replace: '',
     suites: [REDIS_MODEL, REDIS_SCENARIO],
