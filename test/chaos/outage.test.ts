@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { connect, type Holdfast } from 'holdfast'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { miscounts } from '../redis/stage.ts'
 import { SeededRandom } from '../simulation/random.ts'
 import { lookFor } from '../support/look.ts'
 import { FaultProxy } from '../support/proxy.ts'
@@ -108,6 +109,7 @@ it(
     console.log(`${duplicatesOf(ledger)} repeated runs, refused enqueues ${JSON.stringify([...ledger.refused])}`)
     console.log(resumed.map(([name, ms]) => `${name} ${ms}`).join(', '))
     expect((await violations(direct, ledger)).slice(0, 20)).toEqual([])
+    expect((await miscounts(server, NAMESPACE)).slice(0, 20)).toEqual([])
     expect(maximum?.[1]).toBeLessThan(RESUMES_MS)
     tail.close()
     await Promise.all([direct.close(), hf.close()])
