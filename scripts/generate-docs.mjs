@@ -1,10 +1,13 @@
-// Writes the pages that are made from the code: docs/lifecycle.md from the machine, docs/errors.md from the tables of codes.
+// Writes what is made from the code: docs/lifecycle.md from the machine, docs/errors.md from the tables of codes, and in
+// docs/keyspace.md the keys of each script and the permissions of a Redis user.
 // `--check` writes nothing and fails when a page is out of date. Needs a build.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { TRANSITIONS } from '../dist/src/actors/job-machine.js'
 import { ERROR_CODES } from '../dist/src/errors.js'
 import { FAILURE_CLASSES } from '../dist/src/job.js'
+import { loadCatalog } from '../dist/src/lua/catalog.js'
+import { aclRules, CONDITIONAL, redisCommands } from './redis-commands.mjs'
 
 const docs = fileURLToPath(new URL('../docs/', import.meta.url))
 
@@ -94,7 +97,55 @@ ${failures.join('\n')}
 `
 }
 
-export const PAGES = { 'lifecycle.md': lifecycle(), 'errors.md': errors() }
+/** Which script is given which key of a lane. */
+function keysOfScripts() {
+  const scripts = Object.values(loadCatalog()).filter(
+    ({ name }) => !/^(?:lane_register|lane_probe|wake_push|keyspace_step)$/.test(name),
+  )
+  const roles = [...new Set(scripts.flatMap(({ keys }) => keys))]
+  const given = (role, isWriting) =>
+    scripts
+      .filter((script) => script.keys.includes(role) && script.isWriting === isWriting)
+      .map(({ name }) => `\`${name}\``)
+      .join(' ')
+  return `| role | given to scripts that write | given to scripts that only read |
+|---|---|---|
+${roles.map((role) => `| \`${role}\` | ${given(role, true)} | ${given(role, false)} |`).join('\n')}
+`
+}
+
+function permissions() {
+  const always = redisCommands().filter((name) => !Object.hasOwn(CONDITIONAL, name))
+  const others = redisCommands().filter((name) => Object.hasOwn(CONDITIONAL, name))
+  return `A user of its own for each namespace, here \`default\`, with all that is needed and nothing more:
+
+\`\`\`
+ACL SETUSER holdfast on >PASSWORD ${aclRules('default', always)}
+\`\`\`
+
+${others.map((name) => `- \`+${name}\` beside, for ${CONDITIONAL[name]}.`).join('\n')}
+
+\`INFO\` is the one command of the list that Redis counts among the dangerous; the store reads there who the server is. \`CONFIG GET appendfsync\`
+is asked for as well and may be denied: \`durability\` is then taken as \`everysec\`.
+`
+}
+
+/** A page that is written by hand but for one part. */
+function withSection(text, name, section) {
+  const begin = `<!-- ${name}: made by scripts/generate-docs.mjs -->\n`
+  const end = `<!-- /${name} -->`
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)]
+  if (from === -1 || to === -1) throw new Error(`the page has no section ${name}`)
+  return `${text.slice(0, from)}${begin}\n${section}\n${text.slice(to)}`
+}
+
+const keyspace = withSection(
+  withSection(readFileSync(`${docs}keyspace.md`, 'utf8'), 'keys', keysOfScripts()),
+  'acl',
+  permissions(),
+)
+
+export const PAGES = { 'lifecycle.md': lifecycle(), 'errors.md': errors(), 'keyspace.md': keyspace }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   let stale = 0

@@ -32,6 +32,12 @@ import { type Health, type Maintained, type Stats, StoreOperations } from './sto
 import { createLogger, guardLogger, type Logger, limitWarnings, type Warn } from './telemetry.ts'
 import { toSettings, Worker, type WorkerOptions } from './worker.ts'
 
+/** A client of ioredis, `Redis` or `Cluster`: read for where and how it connects, and otherwise left alone. */
+export interface StoreClient {
+  readonly options: object
+  duplicate(...override: readonly never[]): unknown
+}
+
 /** Options of `connect`. */
 export interface ConnectOptions {
   /** Keeps the jobs of several applications apart in one store. Default `default`. */
@@ -107,10 +113,12 @@ const OPTIONS = new Set([
 ])
 
 /**
- * Opens the store that `url` names: `memory:`, `sqlite:PATH`, `sqlite::memory:`. Rejects with INVALID_URL,
+ * Opens the store that `url` names: `memory:`, `sqlite:PATH`, `sqlite::memory:`, `redis://HOST:PORT/DB`, `rediss:`,
+ * `redis+cluster:`, `redis+sentinel:`; or the servers that a client of ioredis is for: the client itself is neither used nor closed.
+ * Waits for the server up to `callDeadline`. Rejects with INVALID_URL, STORE_DENIED, UNSUPPORTED,
  * STORE_UNAVAILABLE, STORE_READONLY, STORE_CORRUPT or DEPENDENCY_MISSING.
  */
-export async function connect(url: string, options: ConnectOptions = {}): Promise<Holdfast> {
+export async function connect(url: string | StoreClient, options: ConnectOptions = {}): Promise<Holdfast> {
   const parsed = parseOptions(options)
   const platform = { clock: systemClock, timers: systemTimers, random: systemRandom }
   const warn = toWarn(parsed.logger, platform.clock)

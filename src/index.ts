@@ -5,7 +5,7 @@ export { jobMachine } from './actors/job-machine.ts'
 export type { Inspect } from './actors/lifecycle.ts'
 export type { Capabilities } from './backends/capabilities.ts'
 export type { LaneStats } from './backends/protocol/index.ts'
-export type { ConnectOptions, Holdfast } from './client.ts'
+export type { ConnectOptions, Holdfast, StoreClient } from './client.ts'
 export { connect } from './client.ts'
 export type { Duration, Instant } from './config.ts'
 export type {

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { loadCatalog } from '#dist/src/lua/catalog.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -44,4 +45,17 @@ test('links between pages lead somewhere', () => {
       .map((target) => `${page}: ${target}`),
   )
   expect(broken).toEqual([])
+})
+
+test('docs/keyspace.md describes every key that the scripts are given, and no other', () => {
+  const text = readFileSync(join(root, 'docs/keyspace.md'), 'utf8')
+  const table = text.slice(text.indexOf('## Keys of a lane'), text.indexOf('<!-- keys'))
+  const described = [...table.matchAll(/^\| `(\w+)` \| (hash|list|sorted set) \|/gm)].map(([, role]) => role)
+  const ofNamespace = ['lanes', 'wake', 'keyspace', 'lock']
+  const used = Object.values(loadCatalog())
+    .flatMap(({ keys }) => keys)
+    .filter((role) => !role.startsWith('...') && !ofNamespace.includes(role))
+  expect(described).toEqual([...new Set(described)])
+  expect([...described].sort()).toEqual([...new Set(used)].sort())
+  for (const role of ofNamespace) expect(text).toMatch(new RegExp(`\`hf:\\{NS\\}:(keyspace:)?${role}\\b`))
 })

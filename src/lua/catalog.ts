@@ -10,6 +10,7 @@ export const SCRIPT_NAMES = [
   'job_promote',
   'job_read',
   'job_turn',
+  'keyspace_step',
   'lane_bury',
   'lane_drop',
   'lane_maintain',

@@ -34,6 +34,7 @@ const DRAINING: Readonly<Record<string, string>> = {
   job_cancel: 'ends jobs',
   job_promote: 'moves jobs towards their end',
   job_turn: 'ends jobs, and a worker must get at the jobs that fill the memory',
+  keyspace_step: 'a migration that began must come to its end; one number',
   lane_bury: 'ends jobs',
   lane_drop: 'removes what an empty lane has',
   lane_maintain: 'removes what retention has given up',
@@ -78,7 +79,7 @@ describe('headers', () => {
   })
 
   test('scripts that only read say so, and no other', () => {
-    const writes = /'(?:HSET|HSETNX|HDEL|HINCRBY|ZADD|ZREM|ZREMRANGEBYRANK|RPUSH|LTRIM|LSET|DEL)'/
+    const writes = /'(?:HSET|HSETNX|SET|HDEL|HINCRBY|ZADD|ZREM|ZREMRANGEBYRANK|RPUSH|LTRIM|LSET|DEL)'/
     for (const { name, source, isWriting } of catalog) expect([name, isWriting]).toEqual([name, writes.test(source)])
   })
 

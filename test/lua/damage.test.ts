@@ -45,7 +45,7 @@ type Damage =
   | { readonly kind: 'lost'; readonly role: string; readonly field: string }
   | { readonly kind: 'gone'; readonly role: string }
 
-const HASHES = ['defs', 'run', 'idempotency', 'keyed', 'ended', 'failures', 'terms', 'history', 'outputs', 'progress']
+const HASHES = ['defs', 'run', 'idempotency', 'keyed', 'failures', 'terms', 'history', 'outputs', 'progress']
 const SETS = [
   ...['ready', 'scheduled', 'retrying', 'aside', 'leases', 'deadlines'],
   ...['completed', 'cancelled', 'dlq', 'keep', 'keep_outputs'],
@@ -151,4 +151,46 @@ describe('whatever is damaged', () => {
       { numRuns: runs },
     )
   })
+})
+
+describe('records that are damaged in one place', () => {
+  /** The same damage in the records of all jobs. */
+  async function spoil(role: string, at: number, insert: string, cut: number): Promise<void> {
+    const records = await lane.redis.hgetall(lane.key(role))
+    const spoilt = Object.entries(records).map(([each, text]) => [
+      each,
+      text.slice(0, at) + insert + text.slice(at + cut),
+    ])
+    await lane.redis.hset(lane.key(role), Object.fromEntries(spoilt))
+  }
+
+  const places = (['defs', 'run'] as const).flatMap((role) =>
+    Array.from({ length: role === 'defs' ? 52 : 95 }, (_, at) => [role, at] as const),
+  )
+  const SPOILS = [
+    ['a letter', 'x', 1],
+    ['a sign', '-', 1],
+    ['nothing', '', 1],
+    ['400 digits', '9'.repeat(400), 0],
+  ] as const
+
+  test.each(['job_turn', 'lease_reap', 'job_cancel', 'job_promote', 'lane_bury', 'lane_maintain'] as const)(
+    '%s writes all or nothing, wherever it is',
+    async (name) => {
+      for (const [what, insert, cut] of SPOILS) {
+        for (const [role, at] of places) {
+          await restore()
+          await spoil(role, at, insert, cut)
+          const before = await lane.digest()
+          const failure = await lane.run(name, callOf(name, tokens)).then(
+            () => null,
+            (error: Error) => error,
+          )
+          if (failure !== null)
+            expect(await lane.digest(), `${what} at ${at} of ${role}: ${failure.message}`).toBe(before)
+        }
+      }
+    },
+    60_000,
+  )
 })

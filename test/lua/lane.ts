@@ -44,7 +44,7 @@ export class Lane {
 
   keysOf(name: ScriptName): readonly string[] {
     if (name === 'lane_probe')
-      return ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases'].map((role) => this.key(role))
+      return ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines'].map((role) => this.key(role))
     return this.keys.of(this.scripts[name])
   }
 
@@ -119,6 +119,7 @@ export class Lane {
       ['s1', `0 ${now + 60_000}   `],
       ['dl', `0   ${now - 1000} `],
     )
+    await this.redis.mset(this.key('keyspace'), '1', this.key('lock'), 'token')
     await this.enqueue(['i1', '0    my key'], ['past', `-3 ${now - 5000}   `])
     return tokens
   }
@@ -139,7 +140,7 @@ export function other(
 /** A call of each script that touches as much of a filled lane as it can. */
 export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): readonly Argument[] {
   const of = (id: string): string => tokens.get(id) ?? ''
-  const everyId = ['r1', 'r2', 'r3', 'r4', 'x1', 'c1', 'k1', 'd1', 'w1', 'f1', 'p1', 's1', 'dl', 'i1', 'past', 'none']
+  const everyId = ['f1', 'p1', 's1', 'dl', 'i1', 'past', 'w1', 'r1', 'r2', 'r3', 'r4', 'x1', 'c1', 'k1', 'd1', 'none']
   const settlements = [
     other('retry', 'r3', of('r3'), { extra: 1000 }),
     other('dead', 'r4', of('r4'), { extra: 'X' }),
@@ -169,6 +170,7 @@ export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): r
       ...['3600000', '60000', 1, 'r2', of('r2'), 3, '=j2'],
       ...settlements.flat(),
     ],
+    keyspace_step: ['token', '1', '2'],
     lane_bury: [100, '', '{}'],
     lane_drop: [],
     lane_maintain: [100],

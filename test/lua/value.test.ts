@@ -93,7 +93,7 @@ describe('values', () => {
     expect((await lane.redis.hgetBuffer(lane.key('failures'), 'b'))?.equals(bytes)).toBe(true)
   })
 
-  test('a claim answers with as many jobs as fit into about a megabyte, and leaves the rest in order', async () => {
+  test('a claim answers with as many jobs as fit into about half a megabyte, and leaves the rest in order', async () => {
     const body = Buffer.concat([Buffer.from('type\n\nb'), Buffer.alloc(400_000, 1)])
     for (let n = 0; n < 8; n += 1) await lane.run('job_enqueue', [`j${n}`, '', body])
     const claimed: Answer[] = []

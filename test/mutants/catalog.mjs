@@ -1,7 +1,11 @@
 /**
- * Planted protocol bugs: each is one exact replacement in one built file, and the quick suites that must notice it.
- * `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
+ * Planted protocol bugs: each is one exact replacement in one built file, or a few that belong together, and the quick suites that
+ * must notice it. `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
+ * Those of the Redis store have files of their own.
  */
+
+import { LUA_MUTANTS } from './lua.mjs'
+import { REDIS_MUTANTS } from './redis.mjs'
 
 const STORE = 'src/backends/memory/store.js'
 const SETTLE = 'src/backends/memory/settle.js'
@@ -21,7 +25,14 @@ const OUTAGE = 'test/runtime/outage.test.ts'
 const PREFETCH = 'test/runtime/prefetch.test.ts'
 const SQLITE_MODEL = 'test/sqlite/model.test.ts'
 
-/** @type {readonly { name: string, file: string, find: string, replace: string, suites: readonly string[] }[]} */
+/**
+ * `only`: a pattern for the names of tests. `second`, `secondOnly`: other suites that notice it as well, in a file of their own.
+ * @typedef {{ file: string, find: string, replace: string }} Edit
+ * @typedef {{ name: string, suites: readonly string[], only?: string, second?: readonly string[], secondOnly?: string }} Tests
+ * @typedef {Tests & (Edit | { edits: readonly Edit[] })} Mutant
+ */
+
+/** @type {readonly Mutant[]} */
 export const MUTANTS = [
   {
     name: 'settle-without-token',
@@ -168,14 +179,14 @@ export const MUTANTS = [
   {
     name: 'epoch-of-the-clock-alone',
     file: RULES,
-    find: 'return Math.max(previous + 1, Math.floor(storeNowMs * 1000));',
+    find: 'return nextEpochUs(previous, Math.floor(storeNowMs * 1000));',
     replace: 'return Math.floor(storeNowMs * 1000);',
     suites: [RULES_TEST, SIMULATION],
   },
   {
     name: 'epoch-of-a-counter-alone',
     file: RULES,
-    find: 'return Math.max(previous + 1, Math.floor(storeNowMs * 1000));',
+    find: 'return nextEpochUs(previous, Math.floor(storeNowMs * 1000));',
     replace: 'return previous + 1;',
     suites: [RULES_TEST],
   },
@@ -367,4 +378,6 @@ export const MUTANTS = [
     replace: '',
     suites: [SIMULATION],
   },
+  ...LUA_MUTANTS,
+  ...REDIS_MUTANTS,
 ]

@@ -1,7 +1,8 @@
 /**
  * Plants each bug of the catalogue in a copy of dist/ and demands that the suites named with it fail.
- * `node test/mutants/run.mjs [NAME …]` after a build. First it checks that every text to be replaced occurs exactly once, and
- * that all suites pass on an unchanged copy. Prints one line a mutant and ends with 1 when one survives.
+ * `node test/mutants/run.mjs [NAME …]` after a build; `--second` before the names asks the second suites of each instead.
+ * First it checks that every text to be replaced occurs exactly once, and that all suites pass on an unchanged copy.
+ * Prints one line a mutant and ends with 1 when one survives.
  */
 import { spawn } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,33 +11,44 @@ import { fileURLToPath } from 'node:url'
 import { MUTANTS } from './catalog.mjs'
 
 const AT_ONCE = 2
-/** Enough for each bug that only the simulation shows, and a quarter of what the quick suite runs. */
-const SEEDS = '500'
+/** Enough for each bug that only the simulation shows, and a quarter of what the quick suite runs; always the same runs. */
+const SAME_EVERY_TIME = {
+  HOLDFAST_SIM_SEEDS: '500',
+  HOLDFAST_SIM_FROM: '1',
+  HOLDFAST_SCENARIOS: '150',
+  HOLDFAST_SEED: '1',
+}
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const work = join(root, '.mutants')
 const dist = join(root, 'dist')
 
-function plant({ name, file, find, replace }) {
+/** A mutant is one edit, or several that belong together. */
+const editsOf = ({ edits, file, find, replace }) => edits ?? (file === undefined ? [] : [{ file, find, replace }])
+
+function plant(mutant) {
+  const { name } = mutant
   const folder = join(work, name, 'dist')
   mkdirSync(join(work, name), { recursive: true })
   cpSync(dist, folder, { recursive: true, filter: (path) => !/\.(map|d\.ts)$/.test(path) })
-  if (file === undefined) return folder
-  const text = readFileSync(join(folder, file), 'utf8')
-  writeFileSync(
-    join(folder, file),
-    text.replace(find, () => replace),
-  )
+  for (const { file, find, replace } of editsOf(mutant)) {
+    const text = readFileSync(join(folder, file), 'utf8')
+    writeFileSync(
+      join(folder, file),
+      text.replace(find, () => replace),
+    )
+  }
   return folder
 }
 
-/** Runs suites against a copy; resolves with the number of tests that ran and that failed. */
-function runSuites(name, folder, suites) {
+/** Runs suites against a copy, of their tests `only` some; resolves with the number of tests that ran and that failed. */
+function runSuites(name, folder, { suites, only }) {
   const report = join(work, name, 'report.json')
-  const args = [...['run', ...suites, '--bail=1', '--maxWorkers=1', '--reporter=json', `--outputFile=${report}`]]
+  const args = ['run', ...suites, '--bail=1', '--maxWorkers=1', '--reporter=json', `--outputFile=${report}`]
+  if (only !== undefined) args.push('-t', only)
   return new Promise((resolve) => {
     const child = spawn(join(root, 'node_modules', '.bin', 'vitest'), args, {
       cwd: root,
-      env: { ...process.env, HOLDFAST_DIST: folder, HOLDFAST_SIM_SEEDS: SEEDS, HOLDFAST_SIM_FROM: '1' },
+      env: { ...process.env, HOLDFAST_DIST: folder, ...SAME_EVERY_TIME },
       stdio: 'ignore',
     })
     child.on('close', (status) => {
@@ -51,17 +63,30 @@ function runSuites(name, folder, suites) {
 }
 
 function checkCatalogue(mutants) {
-  const problems = mutants.flatMap(({ name, file, find, replace, suites }) => {
-    const count = readFileSync(join(dist, file), 'utf8').split(find).length - 1
-    return [
-      ...(count === 1 ? [] : [`${name}: the text to replace occurs ${count} times in dist/${file}`]),
-      ...(find === replace ? [`${name}: replaces a text by itself`] : []),
-      ...(suites.length > 0 ? [] : [`${name}: names no suite`]),
-    ]
+  const problems = mutants.flatMap((mutant) => {
+    const { name, suites } = mutant
+    const wrong = editsOf(mutant).flatMap(({ file, find, replace }) => {
+      const count = readFileSync(join(dist, file), 'utf8').split(find).length - 1
+      return [
+        ...(count === 1 ? [] : [`${name}: the text to replace occurs ${count} times in dist/${file}`]),
+        ...(find === replace ? [`${name}: replaces a text by itself`] : []),
+      ]
+    })
+    return suites.length > 0 ? wrong : [...wrong, `${name}: names no suite`]
   })
   const names = new Set(mutants.map(({ name }) => name))
   if (names.size !== mutants.length) problems.push('two mutants share a name')
   return problems
+}
+
+/** Unchanged copies for all that the mutants are run with: one for each selection of tests. */
+function controlsOf(mutants) {
+  const selections = new Map()
+  for (const { suites, only } of mutants) {
+    const known = selections.get(only) ?? new Set()
+    selections.set(only, new Set([...known, ...suites]))
+  }
+  return [...selections].map(([only, suites], index) => ({ name: `unchanged-${index}`, suites: [...suites], only }))
 }
 
 async function inPairs(items, run) {
@@ -72,29 +97,45 @@ async function inPairs(items, run) {
   await Promise.all(Array.from({ length: AT_ONCE }, next))
 }
 
-async function main() {
-  const asked = new Set(process.argv.slice(2))
+/** Resolves with what is wrong, if anything: a mutant that no test noticed, or tests that fail without one. */
+async function judge(mutant) {
+  const { name } = mutant
+  const isControl = editsOf(mutant).length === 0
+  const since = performance.now()
+  const { status, passed, failed } = await runSuites(name, plant(mutant), mutant)
+  const isRight = isControl ? status === 0 && passed > 0 : status !== 0 && failed > 0
+  const seconds = ((performance.now() - since) / 1000).toFixed(1)
+  const verdict = isControl ? (isRight ? 'passes' : 'FAILS') : isRight ? 'caught' : 'SURVIVED'
+  console.log(`${verdict}  ${name}  (${seconds} s)`)
+  rmSync(join(work, name), { recursive: true, force: true })
+  return isRight ? null : `${name}: exit ${status}, ${passed} passed, ${failed} failed`
+}
+
+/** Those that are asked for; with `--second`, each with the suites that notice it independently of the first. */
+function selected(names) {
+  const asked = new Set(names.filter((name) => name !== '--second'))
   const mutants = asked.size === 0 ? MUTANTS : MUTANTS.filter(({ name }) => asked.has(name))
+  if (!names.includes('--second')) return mutants
+  return mutants.flatMap(({ second, secondOnly, ...mutant }) =>
+    second === undefined ? [] : { ...mutant, suites: second, only: secondOnly },
+  )
+}
+
+async function main() {
+  const mutants = selected(process.argv.slice(2))
   const problems = checkCatalogue(MUTANTS)
   if (mutants.length === 0) problems.push('no mutant has that name')
   if (problems.length > 0) return problems
   rmSync(work, { recursive: true, force: true })
   const startedAt = performance.now()
-  const survivors = []
-  const suites = [...new Set(mutants.flatMap((mutant) => mutant.suites))]
-  await inPairs([{ name: 'unchanged', suites }, ...mutants], async (mutant) => {
-    const since = performance.now()
-    const { status, passed, failed } = await runSuites(mutant.name, plant(mutant), mutant.suites)
-    const isRight = mutant.file === undefined ? status === 0 && passed > 0 : status !== 0 && failed > 0
-    const seconds = ((performance.now() - since) / 1000).toFixed(1)
-    const verdict = mutant.file === undefined ? (isRight ? 'passes' : 'FAILS') : isRight ? 'caught' : 'SURVIVED'
-    console.log(`${verdict}  ${mutant.name}  (${seconds} s)`)
-    if (!isRight) survivors.push(`${mutant.name}: exit ${status}, ${passed} passed, ${failed} failed`)
-    rmSync(join(work, mutant.name), { recursive: true, force: true })
+  const wrong = []
+  await inPairs([...controlsOf(mutants), ...mutants], async (mutant) => {
+    const problem = await judge(mutant)
+    if (problem !== null) wrong.push(problem)
   })
-  const caught = mutants.length - survivors.filter((line) => !line.startsWith('unchanged:')).length
+  const caught = mutants.length - wrong.filter((line) => !line.startsWith('unchanged-')).length
   console.log(`${caught}/${mutants.length} mutants caught in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`)
-  return survivors
+  return wrong
 }
 
 const problems = await main()

@@ -4,6 +4,7 @@
  * are listed in any order; and a claim that is full, or to which a lane has nothing to give, leaves that lane as it is.
  */
 import { randomBytes } from 'node:crypto'
+import type { BackendOptions } from '#dist/src/backends/backend.js'
 import type { MessageType, Reply, Request, StoredJob } from '#dist/src/backends/protocol/index.js'
 import { RedisBackend } from '#dist/src/backends/redis/backend.js'
 import { parseRedisUrl } from '#dist/src/backends/redis/url.js'
@@ -14,7 +15,11 @@ import type { ServerClock } from '../support/clock/server-clock.ts'
 
 export const START_MS = 1_800_000_000_000
 
-export function openBackend(url: string, namespace: string): Promise<RedisBackend> {
+export function openBackend(
+  url: string,
+  namespace: string,
+  options: Partial<BackendOptions> = {},
+): Promise<RedisBackend> {
   return RedisBackend.open({
     location: parseRedisUrl(url),
     namespace,
@@ -22,6 +27,7 @@ export function openBackend(url: string, namespace: string): Promise<RedisBacken
     random: systemRandom,
     warn: () => {},
     openDeadlineMs: 10_000,
+    ...options,
   })
 }
 

@@ -55,9 +55,9 @@ function soundLane(): Lane {
       new Map([
         ['again', run('W', 5, later)],
         ['running', run('X', 6)],
-        ['done', run('C', 7)],
-        ['stopped', run('K', 8)],
-        ['dead', run('D', 9)],
+        ['done', `${run('C', 7)}|1|`],
+        ['stopped', `${run('K', 8)}|x|`],
+        ['dead', `${run('D', 9)}||PANIC`],
       ]),
     ],
     ['fifo', [orderOf(1), `${orderOf(2)}fresh`]],
@@ -83,14 +83,6 @@ function soundLane(): Lane {
     ['completed', new Map([['done', 7]])],
     ['cancelled', new Map([['stopped', 8]])],
     ['dlq', new Map([['dead', 9]])],
-    [
-      'ended',
-      new Map([
-        ['done', `${NOW}|1|`],
-        ['stopped', `${NOW}x||`],
-        ['dead', `${NOW}||PANIC`],
-      ]),
-    ],
     ['outputs', new Map([['done', 'j2']])],
     [
       'keep',
@@ -157,9 +149,9 @@ const DAMAGES: readonly (readonly [says: string, (lane: Lane) => unknown])[] = [
     (role) =>
       [`${role} has ghost, which is not in defs`, (lane: Lane) => damaged(lane, role).set('ghost', 'x')] as const,
   ),
-  ['ended or keep has ghost, which has not ended', (lane) => damaged(lane, 'ended').set('ghost', 'x')],
-  ['ended or keep has running, which has not ended', (lane) => damaged(lane, 'keep').set('running', 1)],
-  ['ended lacks dead', (lane) => damaged(lane, 'ended').delete('dead')],
+  ['the run of dead lacks an end', (lane) => damaged(lane, 'run').set('dead', run('D', 9))],
+  ['the run of again tells an end', (lane) => damaged(lane, 'run').set('again', `${run('W', 5)}||`)],
+  ['keep has running, which has not ended', (lane) => damaged(lane, 'keep').set('running', 1)],
   ['outputs has running, which is not completed', (lane) => damaged(lane, 'outputs').set('running', 'j1')],
   ['keep_outputs has dead, which has no output', (lane) => damaged(lane, 'keep_outputs').set('dead', 1)],
   ['keyed has ghost, which is not in defs', (lane) => damaged(lane, 'keyed').set('ghost', 'x')],

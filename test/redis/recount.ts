@@ -6,7 +6,7 @@ import type { Column, Dump } from './dump.ts'
 
 const TYPES: Readonly<Record<string, Column['type']>> = {
   meta: 'hash',
-  ...{ defs: 'hash', run: 'hash', ended: 'hash', failures: 'hash', terms: 'hash', history: 'hash' },
+  ...{ defs: 'hash', run: 'hash', failures: 'hash', terms: 'hash', history: 'hash' },
   ...{ outputs: 'hash', progress: 'hash', idempotency: 'hash', keyed: 'hash' },
   fifo: 'list',
   ...{ ready: 'zset', scheduled: 'zset', retrying: 'zset', aside: 'zset', leases: 'zset', deadlines: 'zset' },
@@ -31,7 +31,7 @@ const TERMINAL = ['completed', 'cancelled', 'dlq']
 const ORDER_LENGTH = 27
 
 const DEFINITION = /^(\d{13}) (\d{14}) (-?\d+) (-?\d*) (-?\d*)\n([^\n]*)\n([^\n]*)\n/
-const RUN = /^([RXQWCKD])([^|]*)\|(\d+)\|(\d+)\|(\d{14})\|(\d*),(\d+),(-?\d+)$/
+const RUN = /^([RXQWCKD])([^|]*)\|(\d+)\|(\d+)\|(\d{14})\|(\d*),(\d+),(-?\d+)(|\|[\s\S]*)$/
 
 interface Job {
   readonly sequence: string
@@ -240,11 +240,12 @@ class LaneCount {
     for (const role of ['run', 'failures', 'terms', 'history', 'progress'])
       for (const id of this.hash(role).keys())
         if (!this.jobs.has(id)) this.report(`${role} has ${id}, which is not in defs`)
-    const ended = this.hash('ended')
-    for (const id of this.jobs.keys())
-      if (ended.has(id) !== this.isIn(id, TERMINAL)) this.report(`ended ${ended.has(id) ? 'has' : 'lacks'} ${id}`)
-    for (const id of [...ended.keys(), ...this.zset('keep').keys()])
-      if (!this.isIn(id, TERMINAL)) this.report(`ended or keep has ${id}, which has not ended`)
+    for (const [id, text] of this.hash('run')) {
+      const tellsEnd = RUN.exec(text)?.[9] !== ''
+      if (tellsEnd !== this.isIn(id, TERMINAL)) this.report(`the run of ${id} ${tellsEnd ? 'tells' : 'lacks'} an end`)
+    }
+    for (const id of this.zset('keep').keys())
+      if (!this.isIn(id, TERMINAL)) this.report(`keep has ${id}, which has not ended`)
     const outputs = this.hash('outputs')
     for (const id of outputs.keys())
       if (!this.isIn(id, ['completed'])) this.report(`outputs has ${id}, which is not completed`)

@@ -43,6 +43,11 @@ export class Child {
     for (const wake of waiters) wake()
   }
 
+  /** What it wrote to standard error. */
+  get errors(): string {
+    return this.#errors.join('')
+  }
+
   get pid(): number {
     return this.#process.pid ?? 0
   }

@@ -33,7 +33,7 @@ export async function cancel(
 ): Promise<Reply<'job.cancel'>> {
   const outcomes: CancelOutcome[] = ids.map(() => 'not_found')
   for (const { lane, items } of groupByLane(ids, (id) => id)) {
-    for (const chunk of chunksOf(items, BATCH.reads, () => 0)) {
+    for (const chunk of chunksOf(items, BATCH.moves, () => 0)) {
       const args = [force ? 1 : 0, keepMs ?? '', BY_FORCE, ...chunk.map(({ local }) => local)]
       const letters = textOf(await session.run('job_cancel', lane, args))
       chunk.forEach(({ item, index }, place) => {
@@ -52,7 +52,7 @@ export async function promote(
 ): Promise<Reply<'job.promote'>> {
   const outcomes: PromoteOutcome[] = ids.map(() => 'not_found')
   for (const { lane, items } of groupByLane(ids, (id) => id)) {
-    for (const chunk of chunksOf(items, BATCH.reads, () => 0)) {
+    for (const chunk of chunksOf(items, BATCH.moves, () => 0)) {
       const letters = textOf(
         await session.run(
           'job_promote',
@@ -118,9 +118,9 @@ export async function maintain(
     total.more ||= isMore === 1 || promoted >= PROMOTED_MAX
     if (promoted > 0) onReady(lane)
     if (hasDeadlines === 1) {
-      const dead = listOf(await session.run('lane_bury', lane, [BURIED_MAX, keepDeadMs ?? '', DEADLINE_PASSED]))
+      const dead = listOf(await session.run('lane_bury', lane, [BATCH.buried, keepDeadMs ?? '', DEADLINE_PASSED]))
       total.deadlined += dead.length
-      total.more ||= dead.length >= BURIED_MAX
+      total.more ||= dead.length >= BATCH.buried
     }
   }
   if (!total.more) await registry.dropUnused(await serverTimeMs(session))
@@ -128,8 +128,7 @@ export async function maintain(
 }
 
 /** As in `lane_maintain.lua`, for each of both sets. */
-const PROMOTED_MAX = 1_000
-const BURIED_MAX = 100
+const PROMOTED_MAX = 500
 
 async function serverTimeMs(session: RedisSession): Promise<number> {
   const [seconds, microseconds] = listOf(await session.servers.command('TIME', '', []))

@@ -47,6 +47,12 @@ const REPLIES: Readonly<Record<string, ReplyRule>> = {
 
 const TOO_MANY_CLIENTS = away('has no connection left; raise maxclients or close clients')
 const FAILED = rule('INTERNAL', 'unknown', 'could not run the command')
+/** Unlike NOPERM this may come from the middle of a script. */
+const DENIED_IN_SCRIPT = rule(
+  'STORE_DENIED',
+  'unknown',
+  'does not permit this user a command that a script needs; see the list in docs/keyspace.md',
+)
 
 /** The first word of an error reply, `ERR` where it has none of its own. */
 function wordOf(message: string): string {
@@ -55,6 +61,7 @@ function wordOf(message: string): string {
 
 function ruleOf(message: string): ReplyRule {
   if (message.includes('max number of clients')) return TOO_MANY_CLIENTS
+  if (/The user executing the script can't|ACL failure in script/.test(message)) return DENIED_IN_SCRIPT
   return REPLIES[wordOf(message)] ?? FAILED
 }
 

@@ -5,6 +5,7 @@
  */
 import { delay, type Timers } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
+import { loadCatalog } from '../../lua/catalog.ts'
 import { nonce, type Random } from '../../random.ts'
 import { keyspaceKey } from './key.ts'
 import { optionalText } from './reply.ts'
@@ -51,15 +52,16 @@ async function migrateOnce(servers: RedisServers, migration: Migration): Promise
   const token = nonce(random)
   const isMine = (await servers.command('SET', lock, [lock, token, 'NX', 'PX', LOCK_MS])) !== null
   if (!isMine) return delay(LOOK_AGAIN_MS, timers)
+  let next: number | '' = ''
   try {
     const found = Number(optionalText(await servers.command('GET', key, [key])))
     const step = steps[version - 1]
     if (found !== version || step === undefined) return
     await step(servers, namespace)
-    await servers.command('SET', key, [key, version + 1])
+    next = version + 1
   } finally {
-    const owner = optionalText(await servers.command('GET', lock, [lock]))
-    if (owner === token) await servers.command('DEL', lock, [lock])
+    // A migrator whose lock ran out must not take the version back that others have moved on.
+    await servers.run(loadCatalog().keyspace_step, [key, lock], [token, version, next])
   }
 }
 

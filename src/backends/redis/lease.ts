@@ -64,7 +64,7 @@ export async function reap(
 ): Promise<Reply<'lease.reap'>> {
   const verdicts: Verdict[] = decisions.map(() => 'gone')
   for (const { lane, items } of groupByLane(decisions, ({ id }) => id)) {
-    for (const chunk of chunksOf(items, BATCH.settlements, () => 0)) {
+    for (const chunk of chunksOf(items, BATCH.otherSettlements, () => 0)) {
       const args = chunk.flatMap(({ item, local }) => otherArguments(item, local))
       const reply = listOf(await session.run('lease_reap', lane, [0, args.length / 10, ...args]))
       const letters = textOf(reply[0])
@@ -98,7 +98,7 @@ export interface LaneLook {
   readonly expiresInMs: number | null
 }
 
-const LOOKED_AT = ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases'] as const
+const LOOKED_AT = ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines'] as const
 const LANES_A_PROBE = 200
 
 /** What many lanes of one server could give, in one call each 200. Not for Clusters: the keys have many tags. */

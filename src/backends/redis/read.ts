@@ -2,7 +2,7 @@
 import type { AttemptRecord, JobState, Payload } from '../../job.ts'
 import type { LaneStats, Reply, StoredJob } from '../protocol/index.ts'
 import { unpackDefinition } from './definition.ts'
-import { parseAttempts, parseEnded, parseFailure, parseRun, parseTerms, type Run } from './record.ts'
+import { parseAttempts, parseFailure, parseRun, parseTerms, type Run } from './record.ts'
 import { bufferOf, listOf, numberOf, optionalNumber, optionalText, textOf } from './reply.ts'
 import type { RedisReply } from './servers.ts'
 import { BATCH, chunksOf, groupByLane, type RedisSession } from './session.ts'
@@ -39,20 +39,17 @@ interface Columns {
   readonly state: JobState
   readonly placedAt: number | null
   readonly leaseExpiresAt: number | null
-  readonly ended: ReturnType<typeof parseEnded> | null
 }
 
 function viewOf(id: string, lane: string, reply: readonly RedisReply[]): JobView {
-  const [definition, run, place, placedAt, lease, ended, failure, terms, output, progress, history] = reply
+  const [definition, run, place, placedAt, lease, failure, terms, output, progress, history] = reply
   const runText = optionalText(run)
   const parsed = runText === null ? null : parseRun(runText)
-  const endedText = optionalText(ended)
   const columns: Columns = {
     run: parsed,
     state: stateOf(parsed, textOf(place)),
     placedAt: optionalNumber(placedAt),
     leaseExpiresAt: optionalNumber(lease),
-    ended: endedText === null ? null : parseEnded(endedText),
   }
   const failureText = optionalText(failure)
   const termsText = optionalText(terms)
@@ -84,20 +81,20 @@ function viewOf(id: string, lane: string, reply: readonly RedisReply[]): JobView
     leaseEpoch: parsed?.leaseEpoch ?? null,
     leaseExpiresAt: columns.state === 'running' ? columns.leaseExpiresAt : null,
     startedAt: parsed?.startedAt ?? null,
-    finishedAt: columns.ended?.finishedAt ?? null,
-    cancelRequested: parsed?.state === 'X' || columns.ended?.cancelRequested === true,
+    finishedAt: parsed?.ending ? parsed.updatedAt : null,
+    cancelRequested: parsed?.state === 'X' || parsed?.ending?.cancelRequested === true,
     lastFailure: failureText === null ? null : parseFailure(failureText),
-    dlqCode: columns.ended?.dlqCode ?? null,
+    dlqCode: parsed?.ending?.dlqCode ?? null,
     keepResultMs: options.keepResultMs ?? null,
     payload: stored.payload,
-    output: storedValue(output),
+    output: parsed?.ending?.isOutputNothing === true ? '' : storedValue(output),
     progress: storedValue(progress),
   }
   return { job, sequence: stored.sequence, attempts: attemptsOf(job, columns, optionalText(history)) }
 }
 
 /** The attempts in order; the one that runs, or that completed the job, is read off the run. */
-function attemptsOf(job: StoredJob, { run, ended }: Columns, history: string | null): readonly AttemptRecord[] {
+function attemptsOf(job: StoredJob, { run }: Columns, history: string | null): readonly AttemptRecord[] {
   const past = history === null ? [] : parseAttempts(history)
   if (run === null || (job.state !== 'running' && job.state !== 'completed')) return past
   const last: AttemptRecord = {
@@ -107,7 +104,7 @@ function attemptsOf(job: StoredJob, { run, ended }: Columns, history: string | n
     leaseEpoch: job.leaseEpoch ?? 0,
     startedAt: job.startedAt ?? job.updatedAt,
     finishedAt: job.finishedAt,
-    durationMs: ended?.durationMs ?? null,
+    durationMs: run.ending?.durationMs ?? null,
     failure: null,
   }
   return [...past, last]

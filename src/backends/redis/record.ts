@@ -17,6 +17,17 @@ export interface Run {
   readonly startedAt: number | null
   readonly updatedAt: number
   readonly runAt: number
+  /** Of a terminal job, which was updated when it ended; else null. */
+  readonly ending: Ending | null
+}
+
+export interface Ending {
+  readonly cancelRequested: boolean
+  /** The handler gave nothing back, and that is kept. */
+  readonly isOutputNothing: boolean
+  /** Only of completed jobs. */
+  readonly durationMs: number | null
+  readonly dlqCode: string | null
 }
 
 function damaged(what: string): HoldfastError {
@@ -25,13 +36,13 @@ function damaged(what: string): HoldfastError {
   })
 }
 
-const RUN = /^([RXQWCKD])([^|]*)\|(\d+)\|(\d+)\|\d+\|(\d*),(\d+),(-?\d+)$/
+const RUN = /^([RXQWCKD])([^|]*)\|(\d+)\|(\d+)\|\d+\|(\d*),(\d+),(-?\d+)(?:\|([xu]*)([^|]*)\|([\s\S]*))?$/
 
 /** Throws STORE_CORRUPT. */
 export function parseRun(text: string): Run {
   const match = RUN.exec(text)
   if (match === null) throw damaged('run')
-  const [, state, token = '', attempts, crashes, started = '', updated, runAt] = match
+  const [, state, token = '', attempts, crashes, started = '', updated, runAt, marks, duration = '', code = ''] = match
   const [epoch = '', worker] = token.split(':', 2)
   return {
     state: state as RunState,
@@ -43,6 +54,15 @@ export function parseRun(text: string): Run {
     startedAt: started === '' ? null : Number(started),
     updatedAt: Number(updated),
     runAt: Number(runAt),
+    ending:
+      marks === undefined
+        ? null
+        : {
+            cancelRequested: marks.includes('x'),
+            isOutputNothing: marks.includes('u'),
+            durationMs: duration === '' ? null : Number(duration),
+            dlqCode: code === '' ? null : code,
+          },
   }
 }
 
@@ -64,28 +84,6 @@ function parseJson<T>(text: string, what: string): T {
     return JSON.parse(text) as T
   } catch {
     throw damaged(what)
-  }
-}
-
-export interface Ended {
-  readonly finishedAt: number
-  /** Only of completed jobs. */
-  readonly durationMs: number | null
-  readonly dlqCode: string | null
-  /** Somebody had asked for the cancellation while it ran. */
-  readonly cancelRequested: boolean
-}
-
-const ASKED = 'x'
-
-export function parseEnded(text: string): Ended {
-  const [finishedAt = '', duration = '', ...rest] = text.split('|')
-  const code = rest.join('|')
-  return {
-    finishedAt: Number.parseInt(finishedAt, 10),
-    durationMs: duration === '' ? null : Number(duration),
-    dlqCode: code === '' ? null : code,
-    cancelRequested: finishedAt.endsWith(ASKED),
   }
 }
 

@@ -7,11 +7,15 @@ import type { RedisArgument, RedisReply, RedisServers } from './servers.ts'
 export const BATCH = {
   enqueueJobs: 250,
   settlements: 200,
+  /** Settlements that are not completions: each takes several commands. */
+  otherSettlements: 50,
   claimJobs: 200,
   leases: 500,
+  moves: 50,
+  buried: 50,
   reads: 100,
   values: 20,
-  bytes: 1_048_576,
+  bytes: 524_288,
 } as const
 
 export class RedisSession {

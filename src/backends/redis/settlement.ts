@@ -6,6 +6,7 @@ import type { Payload } from '../../job.ts'
 import type { Settlement, Verdict } from '../protocol/index.ts'
 import { outcomeOf, termsText } from './record.ts'
 import type { RedisArgument } from './servers.ts'
+import { BATCH } from './session.ts'
 
 export interface LocalSettlement {
   readonly item: Settlement
@@ -31,9 +32,13 @@ function outputArgument(output: Payload | null): RedisArgument {
   return Buffer.concat([Buffer.from('=b'), output])
 }
 
+/** What a settlement that is no completion costs, in bytes of output that cost the same. */
+const OTHER_BYTES = BATCH.bytes / BATCH.otherSettlements
+
 /** How much a settlement adds to a call. */
 export function settlementBytes({ item }: LocalSettlement): number {
-  return item.kind === 'complete' && item.output !== null ? item.output.length : 0
+  if (item.kind !== 'complete') return OTHER_BYTES
+  return item.output === null ? 0 : item.output.length
 }
 
 interface KeptGroup {

@@ -154,8 +154,10 @@ export class Turn {
     const held = this.request.resend ? await this.heldBy(claim) : []
     const state = new GrantState(claim, held)
     const [first, ...others] = claim.lanes
-    if (first !== undefined) await this.claimLane(first, state, joined)
-    for (const lane of await this.worthwhile(others, state)) {
+    // An idle worker with many lanes looks at all of them in one call; one that has just settled has seen the first.
+    const isFirstSeen = joined !== null || others.length === 0 || state.isFull
+    if (first !== undefined && isFirstSeen) await this.claimLane(first, state, joined)
+    for (const lane of await this.worthwhile(isFirstSeen ? others : claim.lanes, state)) {
       if (state.isFull) {
         state.unvisited()
         break
@@ -197,7 +199,7 @@ export class Turn {
   }
 
   private async buryDeadlined(lane: string, keepMs: number | null): Promise<readonly JobId[]> {
-    const ids = await this.session.run('lane_bury', lane, [100, keepMs ?? '', DEADLINE_PASSED])
+    const ids = await this.session.run('lane_bury', lane, [BATCH.buried, keepMs ?? '', DEADLINE_PASSED])
     return listOf(ids).map((id) => `${lane}/${textOf(id)}`)
   }
 

@@ -30,6 +30,8 @@ const wrong = (name: string, found: string, advice: string): Check => ({ name, s
 
 const STATUS_STYLE: Readonly<Record<Check['status'], Style>> = { ok: 'green', note: 'yellow', wrong: 'red' }
 
+const NAME_WIDTH = 17
+
 export const doctorCommand: Command = {
   name: 'doctor',
   usage: 'doctor',
@@ -48,8 +50,8 @@ export const doctorCommand: Command = {
     const { output } = context
     output.result({ ok: isOk, url: maskStoreUrl(url), checks }, () => {
       for (const { name, status, found, advice } of checks) {
-        output.line({ text: status.padEnd(6), style: STATUS_STYLE[status] }, name.padEnd(15), found)
-        if (advice !== null) output.line(' '.repeat(21), '→ ', advice)
+        output.line({ text: status.padEnd(6), style: STATUS_STYLE[status] }, name.padEnd(NAME_WIDTH), found)
+        if (advice !== null) output.line(' '.repeat(NAME_WIDTH + 6), '→ ', advice)
       }
       output.line(isOk ? 'All is in order.' : 'Something is wrong; see the advice above.')
     })
@@ -78,6 +80,16 @@ function checkDriver(isNeeded: boolean): Check {
   }
 }
 
+const DURABILITY_ADVICE: Readonly<Record<string, string>> = {
+  none: 'for jobs that outlive a restart: in redis.conf appendonly yes and appendfsync always; or a sqlite: file',
+  everysec: 'a crash of the server may lose its last second or two; appendfsync always loses nothing',
+}
+
+function checkDurability({ capabilities: { durability } }: Holdfast): Check {
+  const advice = DURABILITY_ADVICE[durability]
+  return advice === undefined ? ok('durability', durability) : note('durability', durability, advice)
+}
+
 function checkClock(): Check {
   const now = new Date()
   const found = now.toISOString()
@@ -91,14 +103,16 @@ async function checkStore(context: CommandContext, url: string): Promise<readonl
   } catch (error) {
     const cause = error instanceof OpenError ? error.cause : error
     if (isHoldfastError(cause) && (cause.code === 'INVALID_URL' || cause.code === 'INVALID_NAME')) throw error
-    return [
-      wrong('store opens', describeError(error).line, 'mend the path, the rights or the file, or restore a backup'),
-    ]
+    const advice = url.startsWith('redis')
+      ? 'start the server, or mend the host, port, password or TLS of the URL'
+      : 'mend the path, the rights or the file, or restore a backup'
+    return [wrong('store opens', describeError(error).line, advice)]
   }
   try {
     const health = await store.health()
     return [
       checkHealth(health),
+      checkDurability(store),
       ...checkDetails(health.store.details),
       await attempt('writable', () => checkWritable(store)),
       await attempt('leases', () => checkLeases(store)),

@@ -2,9 +2,9 @@
 --@include removed
 -- What a claim is given: first all of ready above priority 0, then ready at 0 and fifo by time and sequence, then the rest.
 -- All is read first; what is granted is then taken off the front of both.
-local MOVED_MAX = 1000
+local MOVED_MAX = 250
 local REMOVED_SKIPPED_MAX = 1000
-local BYTES_MAX = 1048576
+local BYTES_MAX = 524288
 
 local function first_score(set)
   return tonumber(redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2])
@@ -16,27 +16,31 @@ local function next_due()
   return first or second
 end
 
--- Up to `limit` of { entry, is_ready, ready_taken, fifo_taken }: the last two say how many leave each order with it and those before.
+-- Entries in the order in which they run, up to `limit`; which of them come from ready; and how many leave fifo up to each, removed ones
+-- included (nothing there: as many as its place says). Also how many leave both orders when all are taken.
 local function first_waiting(limit, removed)
   local prior = redis.call('ZRANGE', ready, 0, limit - 1, 'WITHSCORES')
   local window = limit + math.min(removed, REMOVED_SKIPPED_MAX)
   local fresh = redis.call('LRANGE', fifo, 0, window - 1)
+  if #prior == 0 and removed == 0 then return fresh, {}, {}, { 0, #fresh } end
   local is_whole = #fresh < window
-  local found, p, f = {}, 1, 1
-  while #found < limit do
+  local entries, is_ready, fifo_taken, p, f = {}, {}, {}, 1, 1
+  while #entries < limit do
     while fresh[f] and #fresh[f] == 27 do f = f + 1 end
     local entry, score, next_fresh = prior[p], tonumber(prior[p + 1]), fresh[f]
+    local n = #entries + 1
     if entry and (score < 0 or (not next_fresh and is_whole) or (score == 0 and next_fresh and entry < next_fresh)) then
       p = p + 2
-      found[#found + 1] = { entry, true, (p - 1) / 2, f - 1 }
+      entries[n], is_ready[n] = entry, true
     elseif next_fresh then
       f = f + 1
-      found[#found + 1] = { next_fresh, false, (p - 1) / 2, f - 1 }
+      entries[n] = next_fresh
     else
       break
     end
+    fifo_taken[n] = f - 1
   end
-  return found, { (p - 1) / 2, f - 1 }
+  return entries, is_ready, fifo_taken, { (p - 1) / 2, f - 1 }
 end
 
 -- As many definitions as a reply should carry, in chunks that grow with what the first ones showed.

@@ -1,11 +1,11 @@
 --@include record
--- How jobs end. A terminal job is in one of completed, cancelled, dlq by sequence, in `ended` with what is known of its end, and in
+-- How jobs end. A terminal job is in one of completed, cancelled, dlq by sequence, with what is known of its end in `run`, and in
 -- keep when it is to be removed some day.
 local function forget(ids)
   write('HDEL', defs, ids)
   write('HDEL', run, ids)
-  if redis.call('EXISTS', ended, failures, terms, history, outputs, progress, keyed) == 0 then return end
-  for _, column in ipairs({ ended, failures, terms, history, outputs, progress }) do
+  if redis.call('EXISTS', failures, terms, history, outputs, progress, keyed) == 0 then return end
+  for _, column in ipairs({ failures, terms, history, outputs, progress }) do
     if redis.call('EXISTS', column) == 1 then write('HDEL', column, ids) end
   end
   if redis.call('EXISTS', keyed) == 0 then return end
@@ -39,8 +39,7 @@ local function finish(id, job, ending)
   if ending.keep_ms == '0' then return forget({ id }) end
   job.state = ending.state
   job.updated = now_text
-  redis.call('HSET', run, id, run_text(job))
-  redis.call('HSET', ended, id, now_text .. job.asked .. '||' .. ending.code)
+  redis.call('HSET', run, id, run_text(job) .. '|' .. job.asked .. '|' .. ending.code)
   redis.call('ZADD', ending.set, job.sequence, id)
   if ending.keep_ms ~= '' then redis.call('ZADD', keep, string.format('%.0f', now + ending.keep_ms), id) end
 end

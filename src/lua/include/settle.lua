@@ -3,6 +3,9 @@
 -- How attempts end, each guarded by its whole token: all is compared before anything is written.
 -- Verdicts: a applied, s same settlement applied before, c became a cancellation, l lease lost, g gone.
 local verdicts = {}
+-- Leases of what completed, removed last: a set that is emptied and filled again is rebuilt in its slow small form, which made a
+-- turn of 200 jobs 0.3 ms longer (2026-11-30).
+local completed_leases = {}
 -- States in which a job may be found after its own settlement: then it is known as repeated. See STATES_AFTER in rules.ts.
 local AFTER = { complete = 'C', retry = 'WQK', dead = 'D', cancel = 'K', release = 'QWK', requeue = 'QW' }
 
@@ -44,6 +47,6 @@ local function settle_forgotten(count)
   end
   args_read = args_read + count * 2
   if #done == 0 then return end
-  write('ZREM', leases, done)
+  for _, id in ipairs(done) do completed_leases[#completed_leases + 1] = id end
   forget(done)
 end

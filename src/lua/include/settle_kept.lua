@@ -11,7 +11,7 @@ local function settle_kept()
   local ids = {}
   for index = 1, count do ids[index] = ARGV[args_read + index * 4 - 3] end
   local texts = read('HMGET', run, ids)
-  local done, runs, ends, kept, order, until_, until_output = {}, {}, {}, {}, {}, {}, {}
+  local done, runs, kept, order, until_, until_output = {}, {}, {}, {}, {}, {}
   for index, id in ipairs(ids) do
     local at = args_read + index * 4
     local text, token, output = texts[index], ARGV[at - 2], ARGV[at]
@@ -19,9 +19,10 @@ local function settle_kept()
       verdicts[#verdicts + 1] = 'a'
       done[#done + 1] = id
       local pair = #done * 2
-      runs[pair - 1], runs[pair] = id, 'C' .. string.sub(text, 2, -28) .. now_text .. string.sub(text, -14)
-      local asked = string.byte(text, 1) == 88 and 'x' or ''
-      ends[pair - 1], ends[pair] = id, now_text .. asked .. '|' .. ARGV[at - 1] .. '|'
+      local marks = string.byte(text, 1) == 88 and 'x' or ''
+      if output == '=u' and keep_output_ms == '' then marks, output = marks .. 'u', '' end
+      runs[pair - 1] = id
+      runs[pair] = 'C' .. string.sub(text, 2, -28) .. now_text .. string.sub(text, -14) .. '|' .. marks .. ARGV[at - 1] .. '|'
       order[pair - 1], order[pair] = string.sub(text, -56, -43), id
       if output ~= '' then
         add(kept, id, string.sub(output, 2))
@@ -33,9 +34,8 @@ local function settle_kept()
     end
   end
   args_read = args_read + count * 4
-  write('ZREM', leases, done)
+  for _, id in ipairs(done) do completed_leases[#completed_leases + 1] = id end
   write('HSET', run, runs)
-  write('HSET', ended, ends)
   write('HSET', outputs, kept)
   write('ZADD', completed, order)
   write('ZADD', keep, until_)

@@ -1,7 +1,7 @@
 -- Looks at every key before anything is written: one of a type or with counters that nobody here writes fails the whole call, not half
 -- of it. Keys that are not there, as most of them usually are, cost one command together.
 local LATER_SETS = { scheduled, retrying, aside, deadlines }
-local ENDED_HASHES = { idempotency, keyed, ended, failures, terms, history, outputs, progress }
+local ENDED_HASHES = { idempotency, keyed, failures, terms, history, outputs, progress }
 local ENDED_SETS = { completed, cancelled, dlq, keep, keep_outputs }
 
 local function check_each(command, keys)

@@ -1,4 +1,4 @@
---! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed ended failures terms history outputs progress completed cancelled dlq keep keep_outputs
+--! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed failures terms history outputs progress completed cancelled dlq keep keep_outputs
 --! args: limit worker nonce lease_ms ordinal forgotten kept others ...
 --! flags: allow-oom
 --! returns: verdicts, now_us, flags, next_due, ids, defs, runs before, terms. Flags: p paused, d a deadline has passed (nothing was claimed), m more could run.
@@ -37,6 +37,7 @@ elseif limit ~= '-1' then
     ids, given, before, settled_terms = grant(tonumber(limit), removed)
   end
 end
+write('ZREM', leases, completed_leases)
 -- Of a paused lane nothing is due: whoever waits for it would come back for nothing.
 if flags ~= 'p' and redis.call('EXISTS', fifo, ready) > 0 then flags = flags .. 'm' end
 local due = flags ~= 'p' and next_due()

@@ -1,4 +1,4 @@
---! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed ended failures terms history outputs progress completed cancelled dlq keep keep_outputs
+--! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed failures terms history outputs progress completed cancelled dlq keep keep_outputs
 --! args: limit
 --! flags: allow-oom
 --! returns: pruned, outputs dropped, promoted, whether more is due of retention, whether deadlines have passed
@@ -9,7 +9,7 @@
 --@include finish
 --@include sound
 check_keys()
-local promoted = promote_due(scheduled, 1000) + promote_due(retrying, 1000)
+local promoted = promote_due(scheduled, 500) + promote_due(retrying, 500)
 local gone = redis.call('ZRANGEBYSCORE', keep, '-inf', now, 'LIMIT', 0, limit)
 if #gone > 0 then remove_ended(gone) end
 local left = limit - #gone

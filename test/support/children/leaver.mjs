@@ -1,0 +1,42 @@
+// Uses a store in one way, closes it, and ends without being told to: nothing of the package may keep it alive. Says what nobody caught.
+const dist = process.env.HOLDFAST_DIST ?? new URL('../../../dist', import.meta.url).pathname
+const { connect, defineJob, handle } = await import(`${dist}/src/index.js`)
+const [, , url, namespace, how] = process.argv
+const say = (...words) => process.stdout.write(`${words.join(' ')}\n`)
+
+process.on('unhandledRejection', (error) => say('unhandled', error))
+process.on('uncaughtException', (error) => say('unhandled', error))
+
+const task = defineJob('task')
+const ways = {
+  /** Nobody listens there, or everybody does too late. */
+  absent: () =>
+    connect(url, { namespace, callDeadline: 700 }).then(
+      () => say('connected'),
+      ({ code, retryable, message }) => say('rejected', code, retryable, message),
+    ),
+  producer: async () => {
+    const hf = await connect(url, { namespace })
+    const { id } = await hf.enqueue(task, null)
+    await hf.close()
+    say('enqueued', id)
+  },
+  /** A worker that is told when to stop. */
+  worker: async () => {
+    const hf = await connect(url, { namespace })
+    const worker = await hf.worker({ handlers: [handle(task, () => say('ran'))] })
+    const stop = new Promise((resolve) => {
+      process.stdin.once('data', resolve)
+    })
+    say('ready')
+    await stop
+    process.stdin.destroy()
+    const before = performance.now()
+    await worker.stop({ deadline: 2_000 })
+    say('stopped', performance.now() - before)
+    await hf.close()
+  },
+}
+await ways[how]()
+say('closed', performance.now())
+process.on('exit', () => say('exit', performance.now()))
