@@ -214,6 +214,8 @@ export const MUTANTS = [
     find: 'this.timer = timers.set(wake,',
     replace: 'this.timer = timers.set(() => {},',
     suites: [SIMULATION],
+    second: ['test/redis/fault-server.test.ts'],
+    secondOnly: 'F30',
   },
   {
     name: 'wake-ups-for-a-busy-worker',

@@ -198,6 +198,7 @@ export const LUA_MUTANTS = [
       { file: 'src/backends/rules.js', find: 'Math.max(previous + 1, storeNowUs)', replace: 'storeNowUs' },
     ],
     suites: [BOUNDS],
+    second: [SCENARIO],
   },
   {
     name: 'lua-keys-looked-at-after-the-first-write',

@@ -148,10 +148,10 @@ export const REDIS_MUTANTS = [
                 reject(timedOut`,
     replace: `isSettled = true;
                 reject(timedOut`,
-    suites: [WAITER],
-    only: 'in a blackhole',
-    second: [FAULTS],
-    secondOnly: 'a call',
+    suites: [FAULTS],
+    only: 'after a late one',
+    second: [WAITER],
+    secondOnly: 'in a blackhole',
   },
   {
     name: 'redis-call-without-a-deadline',
@@ -212,16 +212,6 @@ export const REDIS_MUTANTS = [
     suites: [FACTS],
     second: [STATES],
     secondOnly: 'told as changed',
-  },
-  {
-    name: 'redis-notify-only-wake-up',
-    file: 'src/actors/idle-wait.js',
-    find: 'this.timer = timers.set(wake,',
-    replace: 'this.timer = timers.set(() => {},',
-    suites: ['test/redis/fault-server.test.ts'],
-    only: 'F30',
-    second: [CONFORMANCE],
-    secondOnly: '118 ',
   },
   {
     name: 'redis-poll-only-wake-up',

@@ -79,15 +79,17 @@ function checkCatalogue(mutants) {
   return problems
 }
 
-/** Unchanged copies for all that the mutants are run with: one for each selection of tests. */
+/** Two unchanged copies: one for all files that the mutants are run with as a whole, one for those of which some tests are picked. */
 function controlsOf(mutants) {
-  const selections = new Map()
-  for (const { suites, only } of mutants) {
-    const known = selections.get(only) ?? new Set()
-    selections.set(only, new Set([...known, ...suites]))
-  }
-  return [...selections].map(([only, suites], index) => ({ name: `unchanged-${index}`, suites: [...suites], only }))
+  const isPicked = ({ only }) => only !== undefined
+  const whole = { name: 'unchanged', suites: filesOf(mutants.filter((mutant) => !isPicked(mutant))) }
+  const picked = mutants.filter(isPicked)
+  const patterns = [...new Set(picked.map(({ only }) => `(?:${only})`))]
+  const part = { name: 'unchanged-part', suites: filesOf(picked), only: patterns.join('|') }
+  return [whole, part].filter(({ suites }) => suites.length > 0)
 }
+
+const filesOf = (mutants) => [...new Set(mutants.flatMap(({ suites }) => suites))]
 
 async function inPairs(items, run) {
   const queue = [...items]
@@ -133,7 +135,7 @@ async function main() {
     const problem = await judge(mutant)
     if (problem !== null) wrong.push(problem)
   })
-  const caught = mutants.length - wrong.filter((line) => !line.startsWith('unchanged-')).length
+  const caught = mutants.length - wrong.filter((line) => !line.startsWith('unchanged')).length
   console.log(`${caught}/${mutants.length} mutants caught in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`)
   return wrong
 }

@@ -112,6 +112,8 @@ describe('a call', () => {
     expect(await late).toMatchObject({ code: 'STORE_TIMEOUT' })
     proxy.set('pass')
     await healed(servers)
+    // On a connection of its own: the late one went with the reply.
+    expect(proxy.counters.accepted).toBe(2)
     for (let number = 0; number < 20; number += 1)
       expect(String(await servers.run(ECHO, ['n'], [number]))).toBe(String(number))
   })
