@@ -8,6 +8,7 @@ const SCRIPTS = 'test/lua/script.test.ts'
 const REFUSALS = 'test/lua/refusal.test.ts'
 const CATALOG = 'test/lua/catalog.test.ts'
 const MODEL = 'test/redis/model.test.ts'
+const SCENARIO = 'test/redis/scenario.test.ts'
 
 const HOLDS_TOKEN = 'string.find(text, token, 2, true) == 2 and string.byte(text, 2 + #token) == 124 then'
 
