@@ -14,7 +14,7 @@ let cluster: RedisCluster
 let scene: ClusterScene | undefined
 
 beforeAll(async () => {
-  cluster = await RedisCluster.start({ appendOnly: true, nodeTimeoutMs: 1000 })
+  cluster = await RedisCluster.start({ appendOnly: true, appendFsync: 'no', nodeTimeoutMs: 1000 })
 })
 afterAll(() => cluster.stop())
 afterEach(async () => {
