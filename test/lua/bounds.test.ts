@@ -208,6 +208,16 @@ describe('an order', () => {
     expect(await lane.redis.exists(lane.key('fifo'))).toBe(0)
   })
 
+  test('has no place left of a job that was cancelled after its retry became due', async () => {
+    await lane.enqueue(['retry', ''])
+    tokens = await lane.claim(1)
+    await lane.turn({ others: [other('retry', 'retry', of('retry'), { extra: 1000 })] })
+    at(1000)
+    await lane.run('lane_maintain', [10])
+    expect(await lane.run('job_cancel', [0, '0', '{}', 'retry'])).toBe('c')
+    expect(await lane.redis.exists(lane.key('ready'))).toBe(0)
+  })
+
   test('names the next due time of both sets, and a look at many lanes sees what is due', async () => {
     await lane.enqueue(['retry', ''])
     tokens = await lane.claim(1)
