@@ -20,8 +20,8 @@ const SECONDS = Number(process.env.HOLDFAST_OUTAGE_SECONDS ?? 180)
 const seed = Number(process.env.HOLDFAST_CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const WORKER = { lease: 2_000, reap: 500, poll: 500, concurrency: 4, workMs: 30 }
 const RESUMES_MS = 5_000
-/** What one fault in twenty may take on a machine that is busy with other tests. */
-const RESUMES_LATE_MS = 8_000
+/** When `health()` is asked and well again, all the rest of a busy machine included. */
+const WELL_MS = 8_000
 /** `health()` answers within 2 s; the rest is for a busy machine. */
 const HEALTH_MS = 4_000
 const NAMESPACE = 'outage'
@@ -72,7 +72,7 @@ async function suffer(outage: Outage, { hf, tail, workers, random }: Scene): Pro
   })
   const resumedMs = Math.round(performance.now() - healedAt)
   await lookFor(`health() is well after ${outage.name}`, async () => ((await hf.health()).ok ? true : undefined))
-  expect(performance.now() - healedAt, `health() after ${outage.name}`).toBeLessThan(RESUMES_LATE_MS)
+  expect(performance.now() - healedAt, `health() after ${outage.name}`).toBeLessThan(WELL_MS)
   return resumedMs
 }
 
@@ -112,8 +112,7 @@ it(
     console.log(resumed.map(([name, ms]) => `${name} ${ms}`).join(', '))
     expect((await violations(direct, ledger)).slice(0, 20)).toEqual([])
     expect((await miscounts(server, NAMESPACE)).slice(0, 20)).toEqual([])
-    expect(maximum?.[1]).toBeLessThan(RESUMES_LATE_MS)
-    expect(resumed.filter(([, ms]) => ms > RESUMES_MS).length).toBeLessThanOrEqual(resumed.length / 20)
+    expect(maximum?.[1]).toBeLessThan(RESUMES_MS)
     tail.close()
     await Promise.all([direct.close(), hf.close()])
   },
