@@ -23,8 +23,8 @@ afterEach(async () => {
 })
 
 /** A replica has what is accepted, so that a failover loses nothing. */
-const start = async (): Promise<ClusterScene> => {
-  scene = await ClusterScene.start(cluster, `${cluster.url}?waitReplicas=1`)
+const start = async (isSplit = false): Promise<ClusterScene> => {
+  scene = await ClusterScene.start(cluster, `${cluster.url}?waitReplicas=1`, isSplit)
   return scene
 }
 
@@ -112,6 +112,26 @@ it('F28 a primary is killed, its replica takes over, and it comes back', { timeo
     await goesOn(at, at.lanes, `failover ${round}`)
   }
   await endsWell(at, 'failovers')
+})
+
+it('F28 worker processes for the lanes of other primaries go on while one is away', { timeout: TEST_MS }, async () => {
+  const at = await start(true)
+  const [lane = ''] = at.lanes
+  const sick = await cluster.masterOf(at.slotOf(lane))
+  const owners = await Promise.all(at.lanes.map((each) => cluster.masterOf(at.slotOf(each))))
+  const others = at.lanes.filter((_lane, index) => owners[index] !== sick)
+  expect(others).toHaveLength(4)
+  let isOver = false
+  const failover = cluster.failover(at.slotOf(lane)).then(({ killed }) => {
+    isOver = true
+    return killed
+  })
+  const times = await Promise.all(others.map((each) => at.resumes(each, 30)))
+  expect(isOver).toBe(false)
+  figures['thirty jobs in lanes of other primaries'] = Math.max(...times)
+  await bringBack(await failover)
+  await goesOn(at, at.lanes, 'split crew')
+  await endsWell(at, 'split crew')
 })
 
 it('F28 two of three primaries are gone, the rest says CLUSTERDOWN, and they come back', {

@@ -74,8 +74,8 @@ export class ClusterScene {
     this.#producers = parts.producers
   }
 
-  /** Resolves when every lane has had work done. */
-  static async start(cluster: RedisCluster, url: string): Promise<ClusterScene> {
+  /** Resolves when every lane has had work done. `isSplit`: the lanes of each primary have a worker process of their own. */
+  static async start(cluster: RedisCluster, url: string, isSplit = false): Promise<ClusterScene> {
     const stage = new Stage()
     const { namespace } = stage
     const path = await stage.file('ledger')
@@ -83,8 +83,8 @@ export class ClusterScene {
     const pairs = await lanesOfAll(cluster, namespace)
     const lanes = pairs.flat()
     const hf = await stage.client(url)
-    const options = JSON.stringify({ ...WORKER, lanes })
-    const crew = [1, 2].map(() => stage.child('crew.mjs', url, path, options))
+    const seats = isSplit ? pairs : [lanes, lanes]
+    const crew = seats.map((each) => stage.child('crew.mjs', url, path, JSON.stringify({ ...WORKER, lanes: each })))
     await Promise.all(crew.map((each) => each.line('ready')))
     const producers = pairs.map((pair, index) => {
       const child = producer(`p${index}`, { url, namespace, ledger: path }, { ...PRODUCTION, lanes: pair })
