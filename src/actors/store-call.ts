@@ -9,7 +9,7 @@ import { HoldfastError, isHoldfastError } from '../errors.ts'
 import type { Random } from '../random.ts'
 
 const BACKOFF_BASE_MS = 20
-const BACKOFF_CAP_MS = 2_000
+const BACKOFF_CAP_MS = 1_000
 
 export interface StoreCallOptions {
   readonly backend: Backend

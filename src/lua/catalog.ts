@@ -13,6 +13,7 @@ export const SCRIPT_NAMES = [
   'keyspace_step',
   'lane_bury',
   'lane_drop',
+  'lane_forget',
   'lane_maintain',
   'lane_probe',
   'lane_register',

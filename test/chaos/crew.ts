@@ -42,6 +42,8 @@ export interface Production {
   readonly to: number
   readonly batch: number
   readonly everyMs: number
+  /** Default: the default lane alone. */
+  readonly lanes?: readonly string[]
 }
 
 export function producer(name: string, place: Place, production: Production): Child {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { connect, type Holdfast } from 'holdfast'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { miscounts } from '../redis/stage.ts'
 import { SeededRandom } from '../simulation/random.ts'
 import { lookFor } from '../support/look.ts'
 import { FaultProxy } from '../support/proxy.ts'
@@ -19,8 +20,10 @@ const SECONDS = Number(process.env.HOLDFAST_OUTAGE_SECONDS ?? 180)
 const seed = Number(process.env.HOLDFAST_CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const WORKER = { lease: 2_000, reap: 500, poll: 500, concurrency: 4, workMs: 30 }
 const RESUMES_MS = 5_000
-/** The longest that a `health()` may take; a total outage lasts longer, so that one falls into it. */
-const HEALTH_MS = 2_200
+/** When `health()` is asked and well again, all the rest of a busy machine included. */
+const WELL_MS = 8_000
+/** `health()` answers within 2 s; the rest is for a busy machine. */
+const HEALTH_MS = 4_000
 const NAMESPACE = 'outage'
 
 let server: RedisServer
@@ -69,7 +72,7 @@ async function suffer(outage: Outage, { hf, tail, workers, random }: Scene): Pro
   })
   const resumedMs = Math.round(performance.now() - healedAt)
   await lookFor(`health() is well after ${outage.name}`, async () => ((await hf.health()).ok ? true : undefined))
-  expect(performance.now() - healedAt, `health() after ${outage.name}`).toBeLessThan(RESUMES_MS)
+  expect(performance.now() - healedAt, `health() after ${outage.name}`).toBeLessThan(WELL_MS)
   return resumedMs
 }
 
@@ -108,6 +111,7 @@ it(
     console.log(`${duplicatesOf(ledger)} repeated runs, refused enqueues ${JSON.stringify([...ledger.refused])}`)
     console.log(resumed.map(([name, ms]) => `${name} ${ms}`).join(', '))
     expect((await violations(direct, ledger)).slice(0, 20)).toEqual([])
+    expect((await miscounts(server, NAMESPACE)).slice(0, 20)).toEqual([])
     expect(maximum?.[1]).toBeLessThan(RESUMES_MS)
     tail.close()
     await Promise.all([direct.close(), hf.close()])

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { connect } from 'holdfast'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { miscounts } from '../redis/stage.ts'
 import { SeededRandom } from '../simulation/random.ts'
 import { lookFor } from '../support/look.ts'
 import { RedisServer } from '../support/redis-server.ts'
@@ -88,6 +89,7 @@ it('F2 F3 ten thousand jobs are done under SIGKILL, SIGSTOP past the lease and r
   const [found, { counts }] = [await violations(hf, ledger), await hf.stats()]
   console.log(`${kills} kills, ${freezes} freezes, ${duplicatesOf(ledger)} repeated runs, drained in ${drainMs} ms`)
   expect(found.slice(0, 20)).toEqual([])
+  expect((await miscounts(server, 'chaos')).slice(0, 20)).toEqual([])
   expect(counts).toMatchObject({ completed: total, running: 0, queued: 0, scheduled: 0, retry_wait: 0, dlq: 0 })
   expect(ledger.accepted.size).toBe(total)
   expect(drainMs).toBeLessThan(DRAIN_MS)

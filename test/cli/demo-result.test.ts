@@ -12,6 +12,7 @@ const report: RunReport = {
   retried: 2,
   dlq: 2,
   crashes: 3,
+  workers: 1,
   accepted: 10,
   found: 10,
   spanMs: 2_000,

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { MAIN, startNode, temporaryFolder } from '../support/cli.ts'
+import { RedisServer } from '../support/redis-server.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const project = temporaryFolder()
@@ -27,5 +28,18 @@ describe('examples', () => {
     const { code, stdout, stderr } = await startNode([join('examples', name)], { cwd: project }).ended
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     for (const text of says) expect(stdout).toMatch(text)
+  })
+
+  it('redis-workers.mjs', async () => {
+    const server = await RedisServer.start({ appendOnly: true })
+    try {
+      const env = { REDIS_URL: server.url }
+      const child = startNode([join('examples', 'redis-workers.mjs')], { cwd: project, env })
+      const { code, stdout, stderr } = await child.ended
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      for (const text of [/durability 'everysec'/, /was killed/, /300 of 300 completed/]) expect(stdout).toMatch(text)
+    } finally {
+      await server.stop()
+    }
   })
 })

@@ -37,6 +37,7 @@ const DRAINING: Readonly<Record<string, string>> = {
   keyspace_step: 'a migration that began must come to its end; one number',
   lane_bury: 'ends jobs',
   lane_drop: 'removes what an empty lane has',
+  lane_forget: 'removes a lane from the registry',
   lane_maintain: 'removes what retention has given up',
   lane_register: 'a lane must be known before it is paused or its jobs are moved; one short name',
   lease_reap: 'ends attempts whose worker is gone',

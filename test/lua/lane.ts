@@ -173,6 +173,7 @@ export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): r
     keyspace_step: ['token', '1', '2'],
     lane_bury: [100, '', '{}'],
     lane_drop: [],
+    lane_forget: [LANE, 0],
     lane_maintain: [100],
     lane_probe: [],
     lane_register: [LANE],

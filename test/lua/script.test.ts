@@ -50,7 +50,7 @@ describe('job_enqueue', () => {
   test('says w when the lane has something to start sooner than before', async () => {
     await lane.redis.flushall()
     const now = Date.now()
-    expect(await lane.enqueue(['a', ''])).toEqual(['q', [], 'w'])
+    expect(await lane.enqueue(['a', ''])).toEqual(['q', [], 'wn'])
     expect(await lane.enqueue(['b', ''])).toEqual(['q', [], ''])
     expect(await lane.enqueue(['c', `0 ${now + HOUR}   `])).toEqual(['s', [], 'w'])
     expect(await lane.enqueue(['d', `0 ${now + 2 * HOUR}   `])).toEqual(['s', [], ''])
@@ -225,6 +225,16 @@ describe('operators', () => {
     expect(await lane.run('lane_drop', [])).toBe(1)
     expect(await lane.redis.exists(lane.key('meta'))).toBe(0)
     expect(await lane.run('lane_drop', [])).toBe(1)
+  })
+
+  test('lane_forget: a lane noted before a time, and not one noted since', async () => {
+    await lane.run('lane_register', ['a lane'])
+    const at = Number(await lane.redis.zscore(lane.key('lanes'), 'a lane'))
+    expect(await lane.run('lane_forget', ['a lane', at - 1])).toBe(0)
+    expect(await lane.run('lane_forget', ['none', at])).toBe(0)
+    expect(await lane.redis.zscore(lane.key('lanes'), 'a lane')).not.toBeNull()
+    expect(await lane.run('lane_forget', ['a lane', at])).toBe(1)
+    expect(await lane.redis.zscore(lane.key('lanes'), 'a lane')).toBeNull()
   })
 
   test('lane_register and wake_push: again changes nothing but the time', async () => {

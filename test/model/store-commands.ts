@@ -32,9 +32,9 @@ const PLAIN: Omit<JobDefinition, 'id' | 'lane' | 'runAt' | 'deadlineAt'> = {
 const definition = fc.record({
   lane: fc.constantFrom('a', 'a', 'b', 'b', 'c'),
   idempotencyKey: fc.constantFrom(null, null, 'k1', 'key of ü'),
-  priority: fc.integer({ min: -1, max: 1 }),
-  delayMs: fc.constantFrom(0, 0, 50, 500),
-  runAtIn: fc.constantFrom(null, null, -10, 70),
+  priority: fc.constantFrom(0, 0, 0, -1, 1),
+  delayMs: fc.constantFrom(0, 0, 0, 50, 500),
+  runAtIn: fc.constantFrom(null, null, null, null, -10, 70),
   deadlineIn: fc.constantFrom(null, null, null, -1, 60, 600),
   payload: fc.constantFrom<(string | Uint8Array)[]>('', '{"n":"ü"}', 'null', new Uint8Array([0, 255, 7])),
   retry: fc.constantFrom(null, retry),
@@ -61,6 +61,21 @@ const enqueue = fc.array(definition, { minLength: 1, maxLength: 4 }).map(
         return { ...PLAIN, ...rest, id, lane, runAt, deadlineAt: deadlineIn === null ? null : now + deadlineIn }
       })
       await pair.send('job.enqueue', { jobs })
+    },
+)
+
+/** Many plain jobs at once, and some of the first of them cancelled: the front of a lane has gaps then. */
+const burst = fc.record({ lane: fc.constantFrom('a', 'b'), count: fc.integer({ min: 3, max: 8 }), keepMs }).map(
+  ({ lane, count, keepMs }): Command =>
+    async (pair) => {
+      const jobs = Array.from({ length: count }, (_, index): JobDefinition => {
+        const id = `${lane}/${pair.ids.length + index}`
+        return { ...PLAIN, id, lane, runAt: null, deadlineAt: null }
+      })
+      const ids = jobs.map(({ id }) => id)
+      pair.ids.push(...ids)
+      await pair.send('job.enqueue', { jobs })
+      await pair.send('job.cancel', { ids: ids.slice(0, count / 3), force: false, keepMs: pair.keep(keepMs) })
     },
 )
 
@@ -112,7 +127,7 @@ const turn = fc
       ['none', 'a', 'b', 'c'],
       ['c', 'b', 'a'],
     ),
-    limit: fc.integer({ min: 1, max: 5 }),
+    limit: fc.constantFrom(1, 1, 2, 3, 5),
     workerId: fc.constantFrom('w1', 'w2'),
     leaseMs: fc.constantFrom(20, 1_000),
     keepDeadMs: keepMs,
@@ -173,7 +188,8 @@ const reap = fc.record({ settlements: fc.array(settlement, { maxLength: 3 }), is
 )
 
 const idsOf = (pair: Pair, targets: readonly number[]): string[] =>
-  targets.map((target) => pick(pair.ids, target) ?? 'a/none')
+  // Most of the old ones are gone, or running: every other one is of the latest.
+  targets.map((target) => pick(target % 2 === 0 ? pair.ids : pair.ids.slice(-5), target >> 1) ?? 'a/none')
 
 const cancel = fc.record({ targets, force: fc.boolean(), keepMs }).map(
   ({ targets, force, keepMs }): Command =>
@@ -212,6 +228,7 @@ const advance = fc.constantFrom(1, 30, 60, 110, 2_000, -40).map(
 
 const command = fc.oneof(
   { weight: 5, arbitrary: enqueue },
+  { weight: 1, arbitrary: burst },
   { weight: 9, arbitrary: turn },
   { weight: 1, arbitrary: renew },
   { weight: 1, arbitrary: progress },

@@ -7,7 +7,7 @@ import { codeOf, eventsOf, gate } from '../support/event.ts'
 import { lookFor } from '../support/look.ts'
 import type { FaultProxy } from '../support/proxy.ts'
 import type { RedisServer } from '../support/redis-server.ts'
-import { Stage } from './stage.ts'
+import { miscounts, Stage } from './stage.ts'
 
 const stage = new Stage()
 afterEach(() => stage.clear())
@@ -115,6 +115,7 @@ it('F26 a replica without the last writes is promoted: what is held is renewed f
   // Their keys are free again, and nothing of them is left in any count.
   expect((await everyJob(hf)).map(({ id }) => id).sort()).toEqual([held.id, delayed.id, claimedTooLate.id].sort())
   expect((await hf.stats()).total).toBe(3)
+  expect(await miscounts(replica, stage.namespace)).toEqual([])
   const again = await hf.enqueue(task, 'lost', { idempotencyKey: 'lost', delay: '1h' })
   expect(again).toMatchObject({ deduplicated: false })
   expect(again.id).not.toBe(lost[0]?.id)

@@ -5,7 +5,7 @@ import { FullDisk } from '../support/disk/full-disk.ts'
 import { eventsOf, gate, rejection } from '../support/event.ts'
 import { lookFor } from '../support/look.ts'
 import type { RedisServer } from '../support/redis-server.ts'
-import { QUICK, Stage } from './stage.ts'
+import { miscounts, QUICK, Stage } from './stage.ts'
 
 const stage = new Stage()
 afterEach(() => stage.clear())
@@ -67,12 +67,14 @@ describe('F23 maxmemory is reached', () => {
       code: 'STORE_FULL',
     })
     expect((await hf.stats()).total).toBe(ids.length + 1)
+    expect(await miscounts(server, stage.namespace)).toEqual([])
     expect(await hf.cancel(ids.at(-1) ?? '')).toBe('cancelled')
     release.open()
     await lookFor('all is worked off', async () => ((await hf.stats()).total === 0 ? true : undefined))
     expect(running).toBe(ids.length)
     expect(lost).toEqual([])
     expect(completed.length).toBe(ids.length)
+    expect(await miscounts(server, stage.namespace)).toEqual([])
     const late = await hf.enqueue(task, PAYLOAD)
     await lookFor('a new one runs', async () => ((await hf.get(late.id)) === null ? true : undefined))
   })

@@ -7,7 +7,7 @@ import { type Ledger, readLedger, violations } from '../chaos/ledger.ts'
 import { Child } from '../support/child.ts'
 import { lookFor } from '../support/look.ts'
 import type { FaultProxy } from '../support/proxy.ts'
-import { QUICK, Stage } from './stage.ts'
+import { miscounts, QUICK, Stage } from './stage.ts'
 
 const stage = new Stage()
 afterEach(() => stage.clear())
@@ -41,6 +41,7 @@ async function scene(): Promise<Scene> {
       return counts.completed === total ? true : undefined
     })
     expect(await violations(hf, readLedger(path))).toEqual([])
+    expect(await miscounts(server, stage.namespace)).toEqual([])
   }
   return {
     hf,

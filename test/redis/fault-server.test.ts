@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { eventsOf, rejection } from '../support/event.ts'
 import { lookFor } from '../support/look.ts'
 import type { RedisServer } from '../support/redis-server.ts'
-import { QUICK, Stage, unexplained } from './stage.ts'
+import { miscounts, QUICK, Stage, unexplained } from './stage.ts'
 
 const stage = new Stage()
 afterEach(() => stage.clear())
@@ -17,6 +17,7 @@ const task = defineJob<{ workMs?: number }>('task', { maxCrashes: 100 })
 const DEBUG = ['--enable-debug-command', 'local']
 
 interface Crew {
+  readonly port: number
   readonly hf: Holdfast
   readonly worker: Worker
   readonly ran: string[]
@@ -30,7 +31,7 @@ async function start(url: string, more: Readonly<Record<string, number>> = {}): 
     if (workMs !== undefined) await setTimeout(workMs)
   })
   const worker = await hf.worker({ handlers: [handler], ...QUICK, ...more })
-  return { hf, worker, ran }
+  return { port: Number(new URL(url).port), hf, worker, ran }
 }
 
 async function enqueue(hf: Holdfast, count: number, workMs?: number): Promise<readonly string[]> {
@@ -54,6 +55,7 @@ async function live(crew: Crew, rounds: number, disturb: () => Promise<unknown>)
   }
   await allDone(crew.hf)
   expect(await unexplained(crew.hf, ids, crew.ran)).toEqual([])
+  expect(await miscounts(crew, stage.namespace)).toEqual([])
 }
 
 it('F17 CLIENT KILL TYPE normal again and again', async () => {

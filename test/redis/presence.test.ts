@@ -41,6 +41,8 @@ describe('C031 an idle worker whose server goes away', () => {
 })
 
 describe('C022 C023 C024 C035 C036 processes', () => {
+  const LINGER_MS = 1_500
+
   /** From the last word of the script to the end of the process. */
   async function lingeredMs(child: Child): Promise<number> {
     const [, closed] = (await child.line('closed')).split(' ')
@@ -56,7 +58,7 @@ describe('C022 C023 C024 C035 C036 processes', () => {
     const line = await child.line('rejected')
     expect(line).toMatch(/^rejected STORE_UNAVAILABLE true /)
     expect(line).toContain(`127.0.0.1:${port}`)
-    expect(await lingeredMs(child)).toBeLessThan(1_000)
+    expect(await lingeredMs(child)).toBeLessThan(LINGER_MS)
   })
 
   it('C023 an idle worker that is closed lets its process end', async () => {
@@ -64,14 +66,14 @@ describe('C022 C023 C024 C035 C036 processes', () => {
     const child = stage.child('leaver.mjs', server.url, 'worker')
     await child.line('ready')
     child.tell('stop')
-    expect(await lingeredMs(child)).toBeLessThan(1_000)
+    expect(await lingeredMs(child)).toBeLessThan(LINGER_MS)
   })
 
   it('C024 a producer that is closed lets its process end, and its job is there', async () => {
     const server = await stage.server()
     const child = stage.child('leaver.mjs', server.url, 'producer')
     const [, id = ''] = (await child.line('enqueued')).split(' ')
-    expect(await lingeredMs(child)).toBeLessThan(1_000)
+    expect(await lingeredMs(child)).toBeLessThan(LINGER_MS)
     expect((await (await stage.client(server.url)).get(id))?.state).toBe('queued')
   })
 
@@ -88,8 +90,9 @@ describe('C022 C023 C024 C035 C036 processes', () => {
       } else proxy.set('blackhole')
       child.tell('stop')
       const [, stopMs] = (await child.line('stopped')).split(' ')
-      expect(Number(stopMs)).toBeLessThan(2_500)
-      expect(await lingeredMs(child)).toBeLessThan(1_000)
+      // Its deadline and the silence after it; the rest is for a busy machine.
+      expect(Number(stopMs)).toBeLessThan(4_000)
+      expect(await lingeredMs(child)).toBeLessThan(LINGER_MS)
     },
   )
 

@@ -89,7 +89,7 @@ export class ScenarioRun {
   constructor(seed: number, around: Surroundings) {
     this.around = around
     this.random = new SeededRandom(seed)
-    this.mayRestart = this.random.chance(0.03)
+    this.mayRestart = this.random.chance(0.06)
     runs += 1
     this.namespace = `s${seed.toString(16)}-${process.pid}-${runs}`
   }

@@ -7,6 +7,8 @@ import { ServerClock } from '../support/clock/server-clock.ts'
 import { FaultProxy } from '../support/proxy.ts'
 import { RedisServer, type RedisServerOptions } from '../support/redis-server.ts'
 import { ServerFolder } from '../support/server-process.ts'
+import { Dumper } from './dump.ts'
+import { recount } from './recount.ts'
 
 // What clients and their processes would warn of is what these tests do to them.
 process.env.HOLDFAST_LOG ??= 'silent'
@@ -82,4 +84,14 @@ export async function unexplained(
     if (earlier.length > 0) found.push(`${id} was granted again after ${earlier[0]?.outcome}`)
   }
   return found
+}
+
+/** What a recount of all keys of a namespace finds wrong; empty: nothing. */
+export async function miscounts(server: { readonly port: number }, namespace: string): Promise<readonly string[]> {
+  const dumper = new Dumper(server.port)
+  try {
+    return recount(await dumper.dump(namespace), namespace)
+  } finally {
+    dumper.close()
+  }
 }

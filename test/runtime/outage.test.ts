@@ -121,6 +121,24 @@ it('a call that is under way when the client is closed fails then, outcome unkno
   expect(virtual.world.eventsFired).toBe(eventsFired)
 })
 
+it('a call ends at its deadline, also when its last try began just before', async () => {
+  const virtual = leaving({ callDeadline: 1_000 })
+  virtual.leave('refusing')
+  const enqueued = codeOf(virtual.client.enqueue(task, 1))
+  await virtual.world.run(500)
+  virtual.leave('silent')
+  expect(await timeOf(virtual, enqueued)).toBeLessThanOrEqual(500)
+  expect(await enqueued).toBe('STORE_TIMEOUT')
+})
+
+it.each<Absence>(['silent', 'refusing'])('health() tells within 2 s of a store that is %s', async (absence) => {
+  const virtual = leaving()
+  virtual.leave(absence)
+  const health = virtual.client.health()
+  expect(await timeOf(virtual, health)).toBeLessThanOrEqual(2_000)
+  expect(await health).toMatchObject({ ok: false, store: { ok: false } })
+})
+
 it('a store that is slow but answers is told of everything, however long that takes', async () => {
   let turns = 0
   const virtual = virtualClient((store) => ({

@@ -2,7 +2,7 @@
  * The Redis store behind the backend interface: opens the connections, checks the keyspace, routes messages, and wakes idle workers.
  * Nothing here needs a restart after an outage: connections come back by themselves, and every call says what became of it.
  */
-import { systemTimers } from '../../clock.ts'
+import { systemTimers, withDeadline } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
@@ -49,6 +49,11 @@ export interface RedisBackendOptions extends BackendOptions {
   readonly location: RedisLocation
 }
 
+function notMigrated(namespace: string): HoldfastError {
+  const message = `another process is bringing namespace '${namespace}' to this release's keyspace; try again`
+  return new HoldfastError('STORE_UNAVAILABLE', message, { details: { outcome: 'notDone' } })
+}
+
 interface Parts {
   readonly servers: RedisServers
   readonly store: RedisStore
@@ -81,7 +86,8 @@ export class RedisBackend implements Backend {
     const timers = systemTimers
     const servers = await openServers(location, { ...options, timers })
     try {
-      await openKeyspace(servers, { namespace, timers, random })
+      const opening = openKeyspace(servers, { namespace, timers, random })
+      await withDeadline(opening, options.openDeadlineMs, timers, () => notMigrated(namespace))
     } catch (error) {
       await servers.close()
       throw error

@@ -77,7 +77,9 @@ async function store(context: EnqueueContext, lane: string, { chunk, jobs, resul
       owner += 1
     }
   })
-  context.lanes.stored(lane, { isReady: textOf(reply[2]) === 'w', isAhead })
+  const flags = textOf(reply[2])
+  context.lanes.stored(lane, { isReady: flags.includes('w'), isAhead })
+  if (flags.includes('n')) await context.registry.isFirst(lane)
 }
 
 /** Fills in the jobs that were there before. One that is gone by now has ended. */

@@ -9,6 +9,8 @@ import { listOf, numberOf, textOf } from './reply.ts'
 import type { RedisSession } from './session.ts'
 
 const NOTED_MS = 3_600_000
+/** What was noted this lately cannot have been dropped. */
+const FRESH_MS = 60_000
 const DROPPED_AFTER_MS = 48 * 3_600_000
 
 export class LaneRegistry {
@@ -36,6 +38,17 @@ export class LaneRegistry {
     this.noted.set(lane, at)
   }
 
+  /**
+   * Told that a job was the first of its lane. Where this process noted the lane long ago, the lane was dropped since (the server's clock
+   * may have jumped), so it is noted again. A failure is made up for before the next job.
+   */
+  async isFirst(lane: string): Promise<void> {
+    const at = this.noted.get(lane)
+    if (at === undefined || this.clock.monotonic() - at < FRESH_MS) return
+    this.noted.delete(lane)
+    await this.write(lane).catch(() => {})
+  }
+
   /** After a change of server nothing that was noted is sure. */
   forget(): void {
     this.noted.clear()
@@ -49,17 +62,12 @@ export class LaneRegistry {
 
   /** Drops lanes that are empty and out of use. `nowMs` is the server's. */
   async dropUnused(nowMs: number): Promise<void> {
-    const unused = await this.session.servers.command('ZRANGEBYSCORE', this.key, [
-      this.key,
-      '-inf',
-      nowMs - DROPPED_AFTER_MS,
-      'LIMIT',
-      0,
-      100,
-    ])
+    const { servers, scripts } = this.session
+    const before = nowMs - DROPPED_AFTER_MS
+    const unused = await servers.command('ZRANGEBYSCORE', this.key, [this.key, '-inf', before, 'LIMIT', 0, 100])
     for (const lane of listOf(unused).map(textOf)) {
       const isDropped = numberOf(await this.session.run('lane_drop', lane, [])) === 1
-      if (isDropped) await this.session.servers.command('ZREM', this.key, [this.key, lane])
+      if (isDropped) await servers.run(scripts.lane_forget, [this.key], [lane, before])
     }
   }
 }

@@ -120,7 +120,7 @@ function spanOf(reply: RedisReply | undefined): number | null {
   return text === '' ? null : Number(text)
 }
 
-/** A lease whose job cannot be read is left where it is: nothing can be decided about it. */
+/** Of what the script could read; nothing can be decided about the rest. */
 function readExpired(reply: readonly RedisReply[], lane: string): readonly ExpiredLease[] {
   const now = numberOf(reply[1])
   const [ids = [], expiries, definitions, runs, terms] = reply.slice(2).map(listOf)

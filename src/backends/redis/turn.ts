@@ -189,7 +189,7 @@ export class Turn {
       view = null
       if (isDeadlined) {
         state.deadlined.push(...(await this.buryDeadlined(lane, state.claim.keepDeadMs)))
-        continue
+        if (round < ROUNDS_MAX) continue
       }
       if (more && state.left > 0 && round < ROUNDS_MAX) continue
       state.look(more, dueInMs)

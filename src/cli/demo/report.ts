@@ -49,6 +49,8 @@ export interface RunReport {
   readonly dlq: number
   /** Attempts that ended because a thread or a process died. */
   readonly crashes: number
+  /** Processes that worked on the run, by their worker ids. */
+  readonly workers: number
   /** Jobs that the store had accepted, and of these how many were found in a state; the difference is lost. */
   readonly accepted: number
   readonly found: number
@@ -79,6 +81,7 @@ class Tally {
   dlq = 0
   found = 0
   crashes = 0
+  readonly workers = new Set<string>()
   startedAt = Number.POSITIVE_INFINITY
   finishedAt = 0
   totals = NOTHING
@@ -91,6 +94,7 @@ class Tally {
     if (!ACCEPTED_TYPES.includes(job.type)) return
     this.found += 1
     if (job.attempts > 1) this.retried += 1
+    if (job.workerId !== null) this.workers.add(job.workerId)
     if (job.state === 'dlq') this.dlq += 1
     if (job.type === fileJob.type) {
       if (job.startedAt !== null) this.startedAt = Math.min(this.startedAt, job.startedAt)
@@ -111,13 +115,14 @@ class Tally {
   }
 
   report(): RunReport {
-    const { completed, retried, dlq, crashes, found, totals, largest, extras, scan } = this
+    const { completed, retried, dlq, crashes, workers, found, totals, largest, extras, scan } = this
     return {
       files: scan?.files ?? completed,
       completed,
       retried,
       dlq,
       crashes,
+      workers: workers.size,
       accepted: scan?.accepted ?? 0,
       found,
       spanMs: Math.max(0, this.finishedAt - Math.min(this.startedAt, this.finishedAt)),

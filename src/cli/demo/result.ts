@@ -36,6 +36,8 @@ export interface DemoResult {
   readonly retried: number
   readonly dlq: number
   readonly crashes: number
+  /** How many worker processes shared the run. */
+  readonly workers: number
   readonly accepted: number
   /** Accepted jobs that are in no state: always 0, or Holdfast is broken. */
   readonly lost: number
@@ -72,6 +74,7 @@ export function toResult({ session, report, stats }: ResultParts): DemoResult {
     retried: rest.retried,
     dlq: rest.dlq,
     crashes: rest.crashes,
+    workers: rest.workers,
     accepted,
     lost: Math.max(0, accepted - Math.min(found, counted)),
     jobsPerSecond: Math.round((completed / Math.max(1, spanMs)) * 10_000) / 10,

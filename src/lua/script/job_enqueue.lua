@@ -1,6 +1,6 @@
 --! keys: meta defs fifo ready scheduled aside deadlines idempotency keyed
 --! args: ...3
---! returns: one letter a job (q queued, s scheduled, e the id exists, d the key exists), ids of those that own the keys, w when the lane has something to start sooner than before
+--! returns: one letter a job (q queued, s scheduled, e the id exists, d the key exists), ids of those that own the keys, w when the lane has something to start sooner than before, n when they are the first of the lane
 -- Stores new jobs: for each id, spec, definition. spec: nothing, or `<priority> <run_at> <delay_ms> <deadline> <key>`, all but the first may be nothing.
 --@include now
 --@include batch
@@ -67,4 +67,4 @@ write('ZADD', aside, beside)
 write('ZADD', deadlines, limits)
 write('HSET', idempotency, keys)
 write('HSET', keyed, names)
-return { table.concat(letters), deduplicated, wakes and 'w' or '' }
+return { table.concat(letters), deduplicated, (wakes and 'w' or '') .. (sequence == 0 and 'n' or '') }

@@ -3,6 +3,7 @@
 --! flags: allow-oom
 --! returns: verdicts, now, ids of up to limit expired leases, their expiries, definitions, runs, terms
 -- Applies decisions about expired leases, if they are still expired, then names more that are.
+-- One whose job cannot be read is put off for an hour, so that it hides no other.
 --@include now
 --@include batch
 --@include settle_other
@@ -12,16 +13,17 @@ local asked = read_others(tonumber(others))
 check_keys()
 for _, each in ipairs(asked) do verdicts[#verdicts + 1] = settle_other(each, true) end
 local found = limit == '0' and {} or redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)
-local ids, expiries = {}, {}
-for index = 1, #found, 2 do
-  ids[#ids + 1] = found[index]
-  expiries[#expiries + 1] = found[index + 1]
+local looked, ids, expiries, definitions, runs, put_off = {}, {}, {}, {}, {}, {}
+for index = 1, #found, 2 do looked[#looked + 1] = found[index] end
+local all_definitions, all_runs = read('HMGET', defs, looked), read('HMGET', run, looked)
+for index, id in ipairs(looked) do
+  local def, text, n = all_definitions[index], all_runs[index], #ids + 1
+  if def and text and header_of(def) and run_of(text) then
+    -- Only the lines before the payload are of use to the reader.
+    ids[n], expiries[n], definitions[n], runs[n] = id, found[index * 2], string.match(def, '^[^\n]*\n[^\n]*\n[^\n]*\n'), text
+  else
+    add(put_off, string.format('%.0f', now + 3600000), id)
+  end
 end
-local definitions = read('HMGET', defs, ids)
-for index = 1, #definitions do
-  -- Only the lines before the payload are of use here.
-  definitions[index] = definitions[index] and string.match(definitions[index], '^[^\n]*\n[^\n]*\n[^\n]*\n')
-end
-return {
-  table.concat(verdicts), string.format('%.0f', now), ids, expiries, definitions, read('HMGET', run, ids), read('HMGET', terms, ids),
-}
+write('ZADD', leases, put_off)
+return { table.concat(verdicts), string.format('%.0f', now), ids, expiries, definitions, runs, read('HMGET', terms, ids) }

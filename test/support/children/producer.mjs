@@ -5,7 +5,8 @@ import { setTimeout } from 'node:timers/promises'
 import { args, connect, holdfast, say, told } from './store.mjs'
 
 const [ledger, name, options] = args
-const { from, to, batch, everyMs } = JSON.parse(options)
+// The lanes are taken in turn; without any, all jobs go to the default one.
+const { from, to, batch, everyMs, lanes } = JSON.parse(options)
 const file = openSync(ledger, 'a')
 const task = holdfast.defineJob('task', {
   maxCrashes: 1_000,
@@ -24,7 +25,8 @@ for (let n = from; n < to && !isStopped; n += batch) {
   const numbers = Array.from({ length: Math.min(batch, to - n) }, (_, index) => n + index)
   const requests = numbers.map((number) => {
     const delay = delayOf(number)
-    const options = { idempotencyKey: `${name}-${number}`, ...(delay > 0 ? { delay } : {}) }
+    const queue = lanes === undefined ? {} : { queue: lanes[number % lanes.length] }
+    const options = { idempotencyKey: `${name}-${number}`, ...queue, ...(delay > 0 ? { delay } : {}) }
     return { job: task, input: { failsFirst: number % 50 === 7 }, options }
   })
   for (;;) {
