@@ -86,7 +86,7 @@ test('a token that comes when nobody wants it any more goes to others, and no fu
   const { heard, subscription } = worker(own, ['a'])
   subscription.want(false)
   own.servers.waits[0]?.end(wakeKey('ns', 'a'))
-  await eventually(() => own.tokens().length > 0, 'the token')
+  await eventually(() => own.tokens().length > 0, 'the token', 2_000)
   expect(own.tokens()).toEqual(['a'])
   expect(heard).toEqual([])
   expect(own.servers.waits).toHaveLength(1)
