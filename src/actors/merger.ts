@@ -46,12 +46,22 @@ export class Merger<Q, R> {
     }
     if (this.inFlight < inFlightMax && this.waiting.length === 0) {
       this.inFlight += 1
-      return call(request).finally(() => this.landed())
+      return call(request).then(this.landedWell, this.landedBadly)
     }
     return new Promise((resolve, reject) => {
       this.waiting.push({ request, size: own, resolve, reject })
       this.waitingSize += own
     })
+  }
+
+  private readonly landedWell = (reply: R): R => {
+    this.landed()
+    return reply
+  }
+
+  private readonly landedBadly = (error: unknown): never => {
+    this.landed()
+    throw error
   }
 
   private landed(): void {

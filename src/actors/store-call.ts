@@ -4,7 +4,8 @@
  */
 import type { Backend, FailedCallOutcome } from '../backends/backend.ts'
 import type { MessageType, Reply, Request } from '../backends/protocol/index.ts'
-import { type Clock, type Timers, withDeadline } from '../clock.ts'
+import type { Clock, Timers } from '../clock.ts'
+import { Deadlines } from '../deadlines.ts'
 import { HoldfastError, isHoldfastError } from '../errors.ts'
 import type { Random } from '../random.ts'
 
@@ -31,10 +32,12 @@ export class StoreCaller {
   private readonly options: StoreCallOptions
   private readonly contacts = new Map<MessageType, StoreContact>()
   private readonly pending = new Set<() => void>()
+  private readonly deadlines: Deadlines
   private isClosed = false
 
   constructor(options: StoreCallOptions) {
     this.options = options
+    this.deadlines = new Deadlines(options.clock, options.timers)
   }
 
   contact(type: MessageType): StoreContact {
@@ -49,6 +52,7 @@ export class StoreCaller {
   /** Ends what is still under way, outcome unknown: nobody is left who could answer. */
   abandon(): void {
     this.close()
+    this.deadlines.clear()
     for (const end of [...this.pending]) end()
   }
 
@@ -84,25 +88,26 @@ export class StoreCaller {
   }
 
   private once<T extends MessageType>(type: T, request: Request<T>, deadlineMs: number): Promise<Reply<T>> {
-    const { backend, timers } = this.options
-    return withDeadline(this.abandonable(backend.call(type, request)), deadlineMs, timers, () => {
-      return new HoldfastError('STORE_TIMEOUT', `${backend.name}: ${type} was not answered within ${deadlineMs} ms`, {
-        details: { outcome: 'unknown' satisfies FailedCallOutcome, message: type },
-      })
-    })
-  }
-
-  private abandonable<T>(work: Promise<T>): Promise<T> {
+    const { backend } = this.options
     return new Promise((resolve, reject) => {
+      const work = backend.call(type, request)
       const end = (): void => reject(closed())
+      const deadline = this.deadlines.add(deadlineMs, () => {
+        this.pending.delete(end)
+        reject(unanswered(backend.name, type, deadlineMs))
+      })
       this.pending.add(end)
+      const over = (): void => {
+        this.deadlines.delete(deadline)
+        this.pending.delete(end)
+      }
       work.then(
-        (value) => {
-          this.pending.delete(end)
-          resolve(value)
+        (reply) => {
+          over()
+          resolve(reply)
         },
         (error: unknown) => {
-          this.pending.delete(end)
+          over()
           reject(error)
         },
       )
@@ -121,6 +126,12 @@ export class StoreCaller {
       this.pending.add(end)
     })
   }
+}
+
+function unanswered(name: string, type: MessageType, deadlineMs: number): HoldfastError {
+  return new HoldfastError('STORE_TIMEOUT', `${name}: ${type} was not answered within ${Math.round(deadlineMs)} ms`, {
+    details: { outcome: 'unknown' satisfies FailedCallOutcome, message: type },
+  })
 }
 
 const closed = (): HoldfastError => new HoldfastError('CLOSED', 'the client was closed')

@@ -3,7 +3,9 @@ import { loadScript } from './loader.ts'
 import type { LuaScript } from './script.ts'
 
 export const SCRIPT_NAMES = [
+  'job_add',
   'job_cancel',
+  'job_claim',
   'job_enqueue',
   'job_list',
   'job_progress',

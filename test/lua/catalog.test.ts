@@ -32,6 +32,7 @@ const ROLES = new Set(catalog.flatMap(({ keys }) => keys).filter((key) => !key.s
 /** Scripts that go on when the server is at maxmemory, and why: what they write is less than what they free, or must not wait. */
 const DRAINING: Readonly<Record<string, string>> = {
   job_cancel: 'ends jobs',
+  job_claim: 'a worker must get at the jobs that fill the memory',
   job_promote: 'moves jobs towards their end',
   job_turn: 'ends jobs, and a worker must get at the jobs that fill the memory',
   keyspace_step: 'a migration that began must come to its end; one number',
@@ -139,7 +140,10 @@ describe('commands', () => {
       if (!isBatch) expect(command, whole).toMatch(/^'[A-Z]+'$/)
       if (KEYLESS.includes(command.slice(1, -1))) continue
       const isProbe = name === 'lane_probe' && /^KEYS\[at( \+ \d)?\]$/.test(key)
-      const isList = (name === 'sound' && key === 'unpack(keys)') || key === 'SETS[letter]'
+      const isList =
+        (name === 'sound' && key === 'unpack(keys)') ||
+        (name === 'sound_claim' && key === 'unpack(LATER_SETS)') ||
+        key === 'SETS[letter]'
       if (!isProbe && !isList && !HANDED_ON.has(key)) expect([...ROLES], whole).toContain(key)
     }
     expect(code).not.toContain('hf:')

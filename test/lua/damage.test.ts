@@ -174,7 +174,15 @@ describe('records that are damaged in one place', () => {
     ['400 digits', '9'.repeat(400), 0],
   ] as const
 
-  test.each(['job_turn', 'lease_reap', 'job_cancel', 'job_promote', 'lane_bury', 'lane_maintain'] as const)(
+  test.each([
+    'job_turn',
+    'job_claim',
+    'lease_reap',
+    'job_cancel',
+    'job_promote',
+    'lane_bury',
+    'lane_maintain',
+  ] as const)(
     '%s writes all or nothing, wherever it is',
     async (name) => {
       for (const [what, insert, cut] of SPOILS) {

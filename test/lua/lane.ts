@@ -73,7 +73,7 @@ export class Lane {
 
   /** Claims one job by one; the tokens by id. */
   async claim(limit: number): Promise<ReadonlyMap<string, string>> {
-    const answer = (await this.run('job_turn', [limit, WORKER, 'nonce', 60_000, 0, 0, 0, 0])) as readonly Answer[]
+    const answer = (await this.run('job_claim', [limit, WORKER, 'nonce', 60_000, 0])) as readonly Answer[]
     const ids = answer[4] as readonly string[]
     return new Map(await Promise.all(ids.map(async (id) => [id, await this.token(id)] as const)))
   }
@@ -147,7 +147,9 @@ export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): r
     other('release', 'x1', of('x1')),
   ]
   const calls: Record<ScriptName, readonly Argument[]> = {
+    job_add: ['n9', 't\n\nu'],
     job_cancel: [1, '', '{}', ...everyId],
+    job_claim: [5, WORKER, 'n3', 60_000, 0],
     job_enqueue: [
       'n1',
       '',

@@ -58,6 +58,35 @@ describe('job_enqueue', () => {
   })
 })
 
+describe('job_add', () => {
+  test('q with n for the first of a lane and w for one that nothing stands before; e for an id that is there', async () => {
+    await lane.redis.flushall()
+    expect(await lane.run('job_add', ['a', 'type\n\nj1'])).toBe('qnw')
+    expect(await lane.run('job_add', ['a', 'type\n\nj2'])).toBe('e')
+    expect(await lane.run('job_add', ['b', 'type\n\nj3'])).toBe('q')
+    expect([...(await lane.claim(9)).keys()]).toEqual(['a', 'b'])
+    expect(await lane.run('job_add', ['c', 'type\n\nj4'])).toBe('qw')
+    expect(await lane.redis.hget(lane.key('defs'), 'a')).toMatch(/^\d{13} 0{13}1 0 {2}\ntype\n\nj1$/)
+  })
+
+  test('w only when ready has nothing either', async () => {
+    await lane.redis.flushall()
+    await lane.enqueue(['first', '5    '])
+    expect(await lane.run('job_add', ['a', 'type\n\nj1'])).toBe('q')
+  })
+
+  test('nothing, and nothing done, when the clock went back or the sequence is at its end', async () => {
+    await lane.redis.flushall()
+    await lane.redis.rpush(lane.key('fifo'), `9999999999999${'1'.padStart(14, '0')}later`)
+    expect(await lane.run('job_add', ['a', 'type\n\nj1'])).toBe('')
+    await lane.redis.del(lane.key('fifo'))
+    await lane.redis.hset(lane.key('meta'), 'sequence', '99999999999999')
+    expect(await lane.run('job_add', ['a', 'type\n\nj1'])).toBe('')
+    expect(await lane.redis.hget(lane.key('meta'), 'sequence')).toBe('99999999999999')
+    expect(await lane.redis.exists(lane.key('defs'))).toBe(0)
+  })
+})
+
 describe('job_turn', () => {
   test('settles: a, then s; l for another token, g for no job', async () => {
     const settle = () =>

@@ -62,6 +62,8 @@ function failing(servers: ScriptedServers, isMeant: (sent: Sent) => boolean): vo
 
 const inLane = (lane: string, id: string) => job(id, { id: `${lane}/${id}`, lane })
 const namesOf = ({ sent }: ScriptedServers): readonly string[] => sent.map(({ name }) => name)
+/** Of one plain job. */
+const ADDED: RedisReply = Buffer.from('q')
 const STORED: RedisReply = [Buffer.from('q'), [], Buffer.from('')]
 const NOTHING_DUE: RedisReply = [Buffer.from(''), Buffer.from('1'), Buffer.from(''), Buffer.from(''), [], [], [], []]
 
@@ -70,7 +72,7 @@ describe('a call that was done in part', () => {
     const { servers, store } = await faulty(fresh())
     await store.handlers['job.enqueue']({ jobs: [inLane('a', '1'), inLane('b', '2')] })
     const { answer } = servers
-    failing(servers, ({ name, keys }) => name === 'job_turn' && keys[0]?.includes(':b}') === true)
+    failing(servers, ({ name, keys }) => name === 'job_claim' && keys[0]?.includes(':b}') === true)
     const request = { settlements: [], claims: [claim({ lanes: ['a', 'b'] })], resend: false }
     expect(await failureOf(store.handlers['job.turn'](request))).toMatchObject({ outcome: 'unknown' })
     servers.answer = answer
@@ -81,7 +83,9 @@ describe('a call that was done in part', () => {
   test('is unknown: an enqueue of which one lane was stored', async () => {
     const { servers, store } = scripted()
     servers.answer = ({ name, keys }) =>
-      name === 'job_enqueue' && keys[0]?.includes(':b}') === true ? notDone() : Promise.resolve(STORED)
+      keys[0]?.includes('hf:{') && keys[0].includes(':b}')
+        ? notDone()
+        : Promise.resolve(name === 'job_add' ? ADDED : STORED)
     const both = store.handlers['job.enqueue']({ jobs: [inLane('a', '1'), inLane('b', '2')] })
     expect(await failureOf(both)).toMatchObject({ outcome: 'unknown' })
     const none = store.handlers['job.enqueue']({ jobs: [inLane('b', '3')] })
@@ -101,17 +105,17 @@ describe('the order of calls', () => {
     const { servers, store } = scripted()
     const noted = gate()
     servers.answer = async ({ name }) => {
-      if (name !== 'lane_register') return STORED
+      if (name !== 'lane_register') return ADDED
       await noted.passed
       return Buffer.from('1')
     }
     const first = store.handlers['job.enqueue']({ jobs: [inLane('a', '1')] })
     await eventually(() => servers.count('lane_register') === 1, 'the note')
-    expect(servers.count('job_enqueue')).toBe(0)
+    expect(servers.count('job_add')).toBe(0)
     noted.open()
     await first
     await store.handlers['job.enqueue']({ jobs: [inLane('a', '2')] })
-    expect(namesOf(servers)).toEqual(['lane_register', 'job_enqueue', 'job_enqueue'])
+    expect(namesOf(servers)).toEqual(['lane_register', 'job_add', 'job_add'])
   })
 
   test('a lane that could not be noted gets no job', async () => {
@@ -119,7 +123,7 @@ describe('the order of calls', () => {
     servers.answer = ({ name }) => (name === 'lane_register' ? notDone() : Promise.resolve(STORED))
     const enqueued = store.handlers['job.enqueue']({ jobs: [inLane('a', '1')] })
     expect(await failureOf(enqueued)).toMatchObject({ outcome: 'notDone' })
-    expect(servers.count('job_enqueue')).toBe(0)
+    expect(servers.count('job_add')).toBe(0)
   })
 
   test('a claim waits while a change of server is dealt with; what has ended is told at once', async () => {
@@ -137,9 +141,10 @@ describe('the order of calls', () => {
     })
     expect(verdicts).toEqual(['applied'])
     expect(servers.count('job_turn')).toBe(1)
+    expect(servers.count('job_claim')).toBe(0)
     dealtWith.open()
     await claiming
-    expect(servers.count('job_turn')).toBe(2)
+    expect(servers.count('job_claim')).toBe(1)
   })
 })
 

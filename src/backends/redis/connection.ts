@@ -5,6 +5,7 @@
  * States: opening (only the handshake is sent) → open → ended. `drop` ends it from any state.
  */
 import { Redis, type RedisOptions } from 'ioredis'
+import { Deadlines } from '../../deadlines.ts'
 import { HoldfastError } from '../../errors.ts'
 import { commandOf } from './command-line.ts'
 import {
@@ -37,11 +38,13 @@ export class Connection {
   /** The cause; what the driver reports after it are effects. */
   private firstError: unknown
   private end: () => void = () => {}
+  private readonly deadlines: Deadlines
   private readonly replicaWaits = new Map<number, ReplicaWait>()
 
   constructor(target: Target, wiring: Wiring, attempt: number) {
     this.target = target
     this.wiring = wiring
+    this.deadlines = new Deadlines(wiring.clock, wiring.timers)
     this.redis = new Redis(driverOptions(target.driver(attempt), wiring.callTimeoutMs))
     this.ended = new Promise((resolve) => {
       this.end = resolve
@@ -49,7 +52,10 @@ export class Connection {
     this.redis.on('error', (error: unknown) => {
       this.firstError ??= error
     })
-    this.redis.on('end', () => this.end())
+    this.redis.on('end', () => {
+      this.deadlines.clear()
+      this.end()
+    })
   }
 
   get isOpen(): boolean {
@@ -107,36 +113,41 @@ export class Connection {
   send(name: string, args: readonly RedisArgument[], timeoutMs = this.wiring.callTimeoutMs): Promise<RedisReply> {
     const { server } = this.target
     if (!this.isOpen) return Promise.reject(notConnected(server))
-    const { timers } = this.wiring
     return new Promise((resolve, reject) => {
+      const command = commandOf(name, args)
+      this.cork()
+      this.redis.sendCommand(command)
       let isSettled = false
       const expire = (): void => {
         if (isSettled) return
-        isSettled = true
         this.drop()
         reject(timedOut(server, timeoutMs))
       }
       // A process that was held up finds the timer due before it reads the reply that came in time: read first.
-      const timer = timers.set(() => timers.defer(expire), timeoutMs)
-      const settle = (): void => {
-        isSettled = true
-        timers.clear(timer)
-      }
-      const command = commandOf(name, args)
-      this.redis.sendCommand(command)
+      const deadline = this.deadlines.add(timeoutMs, () => this.wiring.timers.defer(expire))
       command.promise.then(
         (reply: RedisReply) => {
-          settle()
+          isSettled = true
+          this.deadlines.delete(deadline)
           resolve(reply)
         },
         (error: unknown) => {
-          settle()
+          isSettled = true
+          this.deadlines.delete(deadline)
           const known = commandError(error, server)
           if (replyWordOf(known) === 'READONLY') this.drop()
           reject(known)
         },
       )
     })
+  }
+
+  /** What is sent in one go is written in one go. */
+  private cork(): void {
+    const { stream } = this.redis
+    if (stream === undefined || stream.writableCorked > 0) return
+    stream.cork()
+    process.nextTick(() => stream.uncork())
   }
 
   /** How many replicas have what was sent so far, as soon as it is `replicas`; fewer when that takes too long. */

@@ -19,20 +19,18 @@ export interface ScriptCall {
   readonly isAsking?: boolean
 }
 
-export async function runScript(link: Link, call: ScriptCall): Promise<RedisReply> {
+export function runScript(link: Link, call: ScriptCall): Promise<RedisReply> {
   const { script, keys, args } = call
   const line: RedisArgument[] = [script.sha1, keys.length, ...keys, ...args]
-  try {
-    return await execute(link, 'EVALSHA', line, call)
-  } catch (error) {
+  return execute(link, 'EVALSHA', line, call).catch((error: unknown) => {
     if (replyWordOf(error) !== 'NOSCRIPT') throw error
     line[0] = script.source
     return execute(link, 'EVAL', line, call)
-  }
+  })
 }
 
 /** All of it is written in one go, so that nothing of another call comes between. */
-async function execute(
+function execute(
   link: Link,
   name: string,
   args: readonly RedisArgument[],
@@ -41,9 +39,10 @@ async function execute(
   if (isAsking) link.send('ASKING', [], timeoutMs).catch(() => {})
   const reply = link.send(name, args, timeoutMs)
   if (waitReplicas === 0 || !script.isWriting) return reply
-  const [result, count] = await Promise.all([reply, link.confirm(waitReplicas)])
-  if (count < waitReplicas) throw tooFewReplicas(link.server, count, waitReplicas)
-  return result
+  return Promise.all([reply, link.confirm(waitReplicas)]).then(([result, count]) => {
+    if (count < waitReplicas) throw tooFewReplicas(link.server, count, waitReplicas)
+    return result
+  })
 }
 
 function tooFewReplicas(server: string, count: number, waitReplicas: number): HoldfastError {

@@ -8,7 +8,7 @@ import type { Claim, ClaimedJob, Grant, Reply, Request, Verdict } from '../proto
 import { type Grantee, readGrant, readHeld } from './claim.ts'
 import { probe } from './lease.ts'
 import { listOf, meaningOf, numberOf, optionalNumber, textOf } from './reply.ts'
-import type { RedisReply } from './servers.ts'
+import type { RedisArgument, RedisReply } from './servers.ts'
 import { BATCH, chunksOf, groupByLane, type RedisSession } from './session.ts'
 import { type LocalSettlement, otherArguments, SettlementSections, settlementBytes, VERDICTS } from './settlement.ts'
 
@@ -100,26 +100,28 @@ export class Turn {
 
   /** One script. Verdicts go to their places. */
   private async call(lane: string, items: readonly LocalSettlement[], claim: LaneClaim | null): Promise<LaneView> {
-    const sections = new SettlementSections(items)
     const { workerId = '', nonce = '', leaseMs = 0 } = claim?.claim ?? {}
     const ordinal = claim?.ordinal ?? 0
+    const asked = [claim?.limit ?? -1, workerId, nonce, leaseMs, ordinal]
     const reply = listOf(
-      await this.session.run('job_turn', lane, [
-        claim?.limit ?? -1,
-        workerId,
-        nonce,
-        leaseMs,
-        ordinal,
-        ...sections.counts,
-        ...sections.arguments,
-      ]),
+      items.length === 0 ? await this.session.run('job_claim', lane, asked) : await this.settleAnd(lane, items, asked),
     )
-    const letters = textOf(reply[0])
+    const nowUs = numberOf(reply[1])
+    return this.view(reply, { lane, workerId, nonce, ordinal, nowUs })
+  }
+
+  private async settleAnd(
+    lane: string,
+    items: readonly LocalSettlement[],
+    asked: readonly RedisArgument[],
+  ): Promise<RedisReply> {
+    const sections = new SettlementSections(items)
+    const reply = await this.session.run('job_turn', lane, [...asked, ...sections.counts, ...sections.arguments])
+    const letters = textOf(listOf(reply)[0])
     sections.order.forEach((index, place) => {
       this.verdicts[index] = meaningOf(VERDICTS, letters[place])
     })
-    const nowUs = numberOf(reply[1])
-    return this.view(reply, { lane, workerId, nonce, ordinal, nowUs })
+    return reply
   }
 
   private async view(reply: readonly RedisReply[], grantee: Grantee): Promise<LaneView> {

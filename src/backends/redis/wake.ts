@@ -13,6 +13,8 @@ import type { RedisSession } from './session.ts'
 
 /** One blocking pop; long enough to cost nothing, short enough that a wait which died unseen is replaced. */
 const WAIT_MS = 25_000
+/** Pause between two pops, for the worker that the first one woke. */
+const REARM_MS = 1
 const BACKOFF_CAP_MS = 1_000
 const BACKOFF_BASE_MS = 50
 /** Tokens that may lie in one list: one worker wakes the next while there is work. */
@@ -160,7 +162,9 @@ export class Wake implements LaneListener {
     this.failures = 0
     // Whoever wanted it is busy by now: somebody else may be idle.
     if (lane !== null && !this.wakeOwn(lane)) this.push(lane)
-    this.wait()
+    // The woken worker claims first; it is probably busy then and wants no more of this.
+    if (lane === null) this.wait()
+    else this.timer = this.options.timers.set(() => this.waitAgain(), REARM_MS, true)
   }
 
   private failed(): void {
@@ -170,14 +174,12 @@ export class Wake implements LaneListener {
     const { random, timers } = this.options
     const waitMs = random.next() * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** Math.min(this.failures, 10))
     this.failures += 1
-    this.timer = timers.set(
-      () => {
-        this.timer = null
-        this.wait()
-      },
-      waitMs,
-      true,
-    )
+    this.timer = timers.set(() => this.waitAgain(), waitMs, true)
+  }
+
+  private waitAgain(): void {
+    this.timer = null
+    this.wait()
   }
 
   close(): void {

@@ -11,6 +11,7 @@ local function first_score(set)
 end
 
 local function next_due()
+  if not has_later then return nil end
   local first, second = first_score(scheduled), first_score(retrying)
   if first and second then return math.min(first, second) end
   return first or second
@@ -19,7 +20,7 @@ end
 -- Entries in the order in which they run, up to `limit`; which of them come from ready; and how many leave fifo up to each, removed ones
 -- included (nothing there: as many as its place says). Also how many leave both orders when all are taken.
 local function first_waiting(limit, removed)
-  local prior = redis.call('ZRANGE', ready, 0, limit - 1, 'WITHSCORES')
+  local prior = has_ready and redis.call('ZRANGE', ready, 0, limit - 1, 'WITHSCORES') or {}
   local window = limit + math.min(removed, REMOVED_SKIPPED_MAX)
   local fresh = redis.call('LRANGE', fifo, 0, window - 1)
   if #prior == 0 and removed == 0 then return fresh, {}, {}, { 0, #fresh } end

@@ -55,7 +55,7 @@ local function grant(limit, removed)
   take_off(taken, taken[2] - (count - #found.ready_ids), removed)
   if count > #ids then redis.call('HINCRBY', meta, 'orphans', count - #ids) end
   write('ZREM', aside, found.ready_ids)
-  if redis.call('EXISTS', deadlines) == 1 then write('ZREM', deadlines, ids) end
+  if has_later then write('ZREM', deadlines, ids) end
   write('HSET', run, records)
   write('ZADD', leases, expiries)
   return ids, given, has_run and before or {}, settled_terms

@@ -7,8 +7,8 @@
 --@include batch
 --@include settle_kept
 --@include settle_other
---@include grant
 --@include sound
+--@include turn
 local expected = args_read + forgotten * 2
 for _ = 1, tonumber(kept) do expected = expected + 3 + 4 * ARGV[expected + 3] end
 if #ARGV ~= expected + others * 10 then return redis.error_reply('HOLDFAST_ARGUMENTS job_turn') end
@@ -21,27 +21,8 @@ settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end
 for _, each in ipairs(asked) do verdicts[#verdicts + 1] = settle_other(each, false) end
 
-local flags, ids, given, before, settled_terms = '', {}, {}, {}, {}
-if paused then
-  flags = 'p'
-elseif limit ~= '-1' then
-  local due = next_due()
-  if due and due <= now then
-    promote_due(scheduled, MOVED_MAX)
-    promote_due(retrying, MOVED_MAX)
-  end
-  local deadline = first_score(deadlines)
-  if deadline and deadline <= now then
-    flags = 'd'
-  elseif limit ~= '0' then
-    ids, given, before, settled_terms = grant(tonumber(limit), removed)
-  end
-end
+-- What was put back may wait anywhere.
+if #asked > 0 then has_later, has_ready = true, true end
+local answer = claim_and_answer(table.concat(verdicts), paused, removed)
 write('ZREM', leases, completed_leases)
--- Of a paused lane nothing is due: whoever waits for it would come back for nothing.
-if flags ~= 'p' and redis.call('EXISTS', fifo, ready) > 0 then flags = flags .. 'm' end
-local due = flags ~= 'p' and next_due()
-return {
-  table.concat(verdicts), string.format('%.0f', now_us), flags, due and string.format('%.0f', due) or '',
-  ids, given, before, settled_terms,
-}
+return answer

@@ -1,0 +1,10 @@
+--! keys: meta defs run fifo ready scheduled retrying aside leases deadlines terms
+--! args: limit worker nonce lease_ms ordinal
+--! flags: allow-oom
+--! returns: as job_turn, without verdicts
+-- Claims up to `limit` jobs: a turn that settles nothing, as every idle worker makes it, and with a third of the work.
+--@include now
+--@include batch
+--@include record
+--@include turn
+return claim_and_answer('', check_claim_keys())
