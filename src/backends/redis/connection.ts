@@ -115,7 +115,6 @@ export class Connection {
     if (!this.isOpen) return Promise.reject(notConnected(server))
     return new Promise((resolve, reject) => {
       const command = commandOf(name, args)
-      this.cork()
       this.redis.sendCommand(command)
       let isSettled = false
       const expire = (): void => {
@@ -140,14 +139,6 @@ export class Connection {
         },
       )
     })
-  }
-
-  /** What is sent in one go is written in one go. */
-  private cork(): void {
-    const { stream } = this.redis
-    if (stream === undefined || stream.writableCorked > 0) return
-    stream.cork()
-    process.nextTick(() => stream.uncork())
   }
 
   /** How many replicas have what was sent so far, as soon as it is `replicas`; fewer when that takes too long. */
