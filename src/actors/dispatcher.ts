@@ -138,7 +138,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       case 'wake':
         this.isClaimDue = true
         this.fillSlots()
-        this.schedule()
+        if (this.isQuiet && !this.isScheduled) this.turn() // Idle: there is nothing that could go along.
+        else this.schedule()
         return
       case 'heldTooLong':
         this.heldTooLong()
