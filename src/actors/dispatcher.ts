@@ -138,7 +138,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       case 'wake':
         this.isClaimDue = true
         this.fillSlots()
-        if (this.isQuiet && !this.isScheduled) this.turn() // Idle: there is nothing that could go along.
+        if (this.isQuiet && !this.isScheduled) this.turn()
         else this.schedule()
         return
       case 'heldTooLong':

@@ -141,7 +141,7 @@ export const LUA_MUTANTS = [
   },
   {
     name: 'lua-claim-of-due-jobs-one-millisecond-late',
-    file: `${SCRIPT}/job_turn.lua`,
+    file: `${INCLUDE}/turn.lua`,
     find: 'if due and due <= now then',
     replace: 'if due and due < now then',
     suites: [BOUNDS],
@@ -149,7 +149,7 @@ export const LUA_MUTANTS = [
   },
   {
     name: 'lua-deadline-not-looked-at',
-    file: `${SCRIPT}/job_turn.lua`,
+    file: `${INCLUDE}/turn.lua`,
     find: 'if deadline and deadline <= now then',
     replace: 'if false then',
     suites: [BOUNDS],
@@ -157,7 +157,7 @@ export const LUA_MUTANTS = [
   },
   {
     name: 'lua-deadline-one-millisecond-late',
-    file: `${SCRIPT}/job_turn.lua`,
+    file: `${INCLUDE}/turn.lua`,
     find: 'if deadline and deadline <= now then',
     replace: 'if deadline and deadline < now then',
     suites: [BOUNDS],
@@ -166,14 +166,14 @@ export const LUA_MUTANTS = [
   {
     name: 'lua-deadline-left-behind-by-a-claim',
     file: `${INCLUDE}/grant.lua`,
-    find: "if redis.call('EXISTS', deadlines) == 1 then write('ZREM', deadlines, ids) end",
+    find: "if has_later then write('ZREM', deadlines, ids) end",
     replace: '',
     suites: [BOUNDS],
     second: [MODEL],
   },
   {
     name: 'lua-paused-lane-claimed',
-    file: `${SCRIPT}/job_turn.lua`,
+    file: `${INCLUDE}/turn.lua`,
     find: 'if paused then',
     replace: 'if false then',
     suites: [SCRIPTS],
@@ -323,7 +323,7 @@ local asked = read_others(tonumber(others))`,
   },
   {
     name: 'lua-claim-promotes-no-retries',
-    file: `${SCRIPT}/job_turn.lua`,
+    file: `${INCLUDE}/turn.lua`,
     find: 'promote_due(retrying, MOVED_MAX)',
     replace: '',
     suites: [BOUNDS],

@@ -143,11 +143,9 @@ export const REDIS_MUTANTS = [
   {
     name: 'redis-deadline-leaves-the-socket',
     file: `${REDIS}/connection.js`,
-    find: `isSettled = true;
-                this.drop();
+    find: `this.drop();
                 reject(timedOut`,
-    replace: `isSettled = true;
-                reject(timedOut`,
+    replace: 'reject(timedOut',
     suites: [FAULTS],
     only: 'after a late one',
     second: [WAITER],
@@ -156,8 +154,8 @@ export const REDIS_MUTANTS = [
   {
     name: 'redis-call-without-a-deadline',
     file: `${REDIS}/connection.js`,
-    find: 'const timer = timers.set(() => timers.defer(expire), timeoutMs);',
-    replace: 'const timer = null;',
+    find: 'const deadline = this.deadlines.add(timeoutMs, () => this.wiring.timers.defer(expire));',
+    replace: 'const deadline = null;',
     suites: [FAULTS],
     only: 'ends at its deadline',
     second: [WAITER],
