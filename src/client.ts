@@ -115,8 +115,8 @@ const OPTIONS = new Set([
 /**
  * Opens the store that `url` names: `memory:`, `sqlite:PATH`, `sqlite::memory:`, `redis://HOST:PORT/DB`, `rediss:`,
  * `redis+cluster:`, `redis+sentinel:`; or the servers that a client of ioredis is for: the client itself is neither used nor closed.
- * Waits for the server up to `callDeadline`. Rejects with INVALID_URL, STORE_DENIED, UNSUPPORTED,
- * STORE_UNAVAILABLE, STORE_READONLY, STORE_CORRUPT or DEPENDENCY_MISSING.
+ * Waits for the server up to `callDeadline`. Rejects with INVALID_URL, INVALID_ARGUMENT, INVALID_NAME, STORE_DENIED, UNSUPPORTED,
+ * STORE_UNAVAILABLE, STORE_FULL, STORE_READONLY, STORE_CORRUPT, STORE_SCHEMA_TOO_NEW or DEPENDENCY_MISSING.
  */
 export async function connect(url: string | StoreClient, options: ConnectOptions = {}): Promise<Holdfast> {
   const parsed = parseOptions(options)

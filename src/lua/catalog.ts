@@ -17,6 +17,7 @@ export const SCRIPT_NAMES = [
   'lane_drop',
   'lane_forget',
   'lane_maintain',
+  'lane_pause',
   'lane_probe',
   'lane_register',
   'lane_stats',

@@ -83,8 +83,7 @@ export async function policy(
   for (const { lane, paused } of changes) {
     const noted = registry.note(lane)
     if (noted !== null) await noted
-    const meta = session.keys(lane).key('meta')
-    await session.servers.command(paused ? 'HSET' : 'HDEL', meta, paused ? [meta, 'paused', 1] : [meta, 'paused'])
+    await session.run('lane_pause', lane, [paused ? 1 : 0])
     if (!paused) onReady(lane)
   }
   const lanes = await registry.list()

@@ -30,7 +30,9 @@ export async function openKeyspace(servers: RedisServers, options: KeyspaceOptio
   const { namespace, steps = STEPS } = options
   const current = steps.length + 1
   const key = keyspaceKey(namespace)
-  await servers.command('SET', key, [key, current, 'NX'])
+  // Looked at first: a server that is full takes no new key, and those who drain it must get in.
+  const isThere = (await servers.command('GET', key, [key])) !== null
+  if (!isThere) await servers.command('SET', key, [key, current, 'NX'])
   for (;;) {
     const version = Number(optionalText(await servers.command('GET', key, [key])) ?? current)
     if (version === current) return

@@ -81,7 +81,7 @@ function checkDriver(isNeeded: boolean): Check {
 }
 
 const DURABILITY_ADVICE: Readonly<Record<string, string>> = {
-  none: 'for jobs that outlive a restart: in redis.conf appendonly yes and appendfsync always; or a sqlite: file',
+  none: 'jobs do not outlive the store: with Redis set appendonly yes, appendfsync always and maxmemory-policy noeviction; or use sqlite:PATH',
   everysec: 'a crash of the server may lose its last second or two; appendfsync always loses nothing',
 }
 
@@ -96,6 +96,16 @@ function checkClock(): Check {
   return now.getTime() > RELEASED_AT ? ok('clock', found) : wrong('clock', found, 'set the clock of this machine')
 }
 
+function openAdvice(url: string, cause: unknown): string {
+  if (!url.startsWith('redis') && !url.startsWith('rediss'))
+    return 'mend the path, the rights or the file, or restore a backup'
+  const code = isHoldfastError(cause) ? cause.code : ''
+  if (code === 'STORE_FULL') return 'raise maxmemory, or let workers that are running drain the server'
+  if (code === 'UNSUPPORTED' || code === 'STORE_SCHEMA_TOO_NEW') return 'do what the message says'
+  if (code === 'STORE_DENIED') return 'mend the user or password, or grant what docs/keyspace.md lists'
+  return 'start the server, or mend the host, port or TLS of the URL'
+}
+
 async function checkStore(context: CommandContext, url: string): Promise<readonly Check[]> {
   let store: Holdfast
   try {
@@ -103,10 +113,7 @@ async function checkStore(context: CommandContext, url: string): Promise<readonl
   } catch (error) {
     const cause = error instanceof OpenError ? error.cause : error
     if (isHoldfastError(cause) && (cause.code === 'INVALID_URL' || cause.code === 'INVALID_NAME')) throw error
-    const advice = url.startsWith('redis')
-      ? 'start the server, or mend the host, port, password or TLS of the URL'
-      : 'mend the path, the rights or the file, or restore a backup'
-    return [wrong('store opens', describeError(error).line, advice)]
+    return [wrong('store opens', describeError(error).line, openAdvice(url, cause))]
   }
   try {
     const health = await store.health()

@@ -3,7 +3,7 @@ import type { Command } from '../command.ts'
 import type { Output } from '../output.ts'
 
 const GLOBAL_FLAGS = [
-  ['--url URL', 'the store: memory:, sqlite:PATH; also from HOLDFAST_URL'],
+  ['--url URL', 'the store: memory:, sqlite:PATH, redis://HOST:PORT; also from HOLDFAST_URL'],
   ['--namespace NS', 'the namespace in the store; default `default`'],
   ['--json', 'one JSON object on standard output, in place of tables'],
   ['--help, --version', ''],
