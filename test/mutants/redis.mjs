@@ -57,8 +57,7 @@ export const REDIS_MUTANTS = [
             throw error;`,
     replace: `if (replyWordOf(error) !== 'NOSCRIPT') {
             if (error.details?.outcome !== 'unknown') throw error;
-            await link.nextAttempt();
-            return execute(link, 'EVALSHA', line, call);
+            return link.nextAttempt().then(() => execute(link, 'EVALSHA', line, call));
         }`,
     suites: [FAULTS],
     only: 'a call whose re',
@@ -272,10 +271,8 @@ export const REDIS_MUTANTS = [
     file: `${REDIS}/enqueue.js`,
     find: `if (noted !== null)
         await noted;
-    const args = chunk.flatMap(({ local, spec, body }) => [local, spec, body]);
-    const call = context.session.run('job_enqueue', lane, args);`,
-    replace: `const args = chunk.flatMap(({ local, spec, body }) => [local, spec, body]);
-    const call = context.session.run('job_enqueue', lane, args);
+    const call = context.session.run('job_add', lane, [id.slice(slash + 1), packDefinition(job)]);`,
+    replace: `const call = context.session.run('job_add', lane, [id.slice(slash + 1), packDefinition(job)]);
     if (noted !== null)
         await noted;`,
     suites: [CALLS],

@@ -77,12 +77,12 @@ it('F26 a replica without the last writes is promoted: what is held is renewed f
   await lookFor('its job runs', async () => (unsafe.grants.length === 1 ? true : undefined))
 
   const sent: string[] = []
-  const { lease_renew, job_turn } = loadCatalog()
+  const { lease_renew, job_turn, job_claim } = loadCatalog()
   proxy.set({
     mode: 'dropRequests',
     when: (request) => {
       if (request.includes(lease_renew.sha1)) sent.push('renewal')
-      if (request.includes(job_turn.sha1)) sent.push('turn')
+      if ([job_turn, job_claim].some(({ sha1 }) => request.includes(sha1))) sent.push('turn')
       return false
     },
   })

@@ -88,7 +88,7 @@ describe('F1 a process is killed between what it sends and the reply', () => {
   it.each(ends)('claim, %s: the job runs once, elsewhere', async (mode) => {
     const { hf, proxy, url, crew, settle, ledger } = await scene()
     const { id } = await hf.enqueue(task, {})
-    proxy.set({ mode, when: isCall('job_turn') })
+    proxy.set({ mode, when: isCall('job_claim') })
     const child = crew(proxy.url)
     await hit(proxy)
     await child.kill()
@@ -130,7 +130,7 @@ it('F3 frozen for three leases: the first thing it does then is renew, its handl
   const { hf, proxy, url, crew, settle, ledger } = await scene()
   const { id } = await hf.enqueue(task, { holdMs: 1_000 })
   const sent: string[] = []
-  const names = ['lease_renew', 'job_turn', 'lease_reap'] as const
+  const names = ['lease_renew', 'job_turn', 'job_claim', 'lease_reap'] as const
   const when = (request: Buffer): boolean => {
     const name = names.find((each) => isCall(each)(request))
     if (name !== undefined) sent.push(name)
