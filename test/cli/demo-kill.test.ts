@@ -8,8 +8,8 @@ import { type CliProcess, runInProcess, runJson, startCli, temporaryFolder } fro
 
 const KILLS = 20
 /** Several batches of the scan, and more work than twenty processes can do before they are killed. */
-const FILES = 3_000
-const KILL_AFTER_MS_MAX = 700
+const FILES = 5_000
+const KILL_AFTER_MS_MAX = 450
 
 /** mulberry32: small, and the same for a seed everywhere. */
 function seeded(seed: number): () => number {
