@@ -136,5 +136,8 @@ it('C033 the server is made a replica of nobody for two seconds: work resumes, w
   const other = await enqueued
   await lookFor('both are done', async () => ((await hf.stats()).counts.completed === 2 ? true : undefined))
   expect(performance.now() - since).toBeLessThan(5_000)
-  expect(grants.map((grant) => grant.id).sort()).toEqual([id, other.id].sort())
+  // On a busy machine the lease may run out meanwhile: then the job runs again, and its history says why.
+  const expired = (await hf.attempts(id)).filter(({ failure }) => failure?.code === 'LEASE_EXPIRED')
+  const runsOf = (job: string): number => grants.filter((grant) => grant.id === job).length
+  expect([runsOf(id), runsOf(other.id), grants.length]).toEqual([1 + expired.length, 1, 2 + expired.length])
 })
