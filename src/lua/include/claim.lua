@@ -1,5 +1,4 @@
 --@include due
---@include removed
 -- What a claim is given: first all of ready above priority 0, then ready at 0 and fifo by time and sequence, then the rest.
 -- All is read first; what is granted is then taken off the front of both.
 local MOVED_MAX = 250
