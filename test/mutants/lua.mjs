@@ -10,13 +10,13 @@ const CATALOG = 'test/lua/catalog.test.ts'
 const MODEL = 'test/redis/model.test.ts'
 const SCENARIO = 'test/redis/scenario.test.ts'
 
-const HOLDS_TOKEN = 'string.find(text, token, 2, true) == 2 and string.byte(text, 2 + #token) == 124 then'
+const HOLDS_TOKEN = 'if text and is_held(text, token) then'
 
 /** @type {readonly import('./catalog.mjs').Mutant[]} */
 export const LUA_MUTANTS = [
   {
     name: 'lua-settle-without-token',
-    file: `${INCLUDE}/settle.lua`,
+    file: `${INCLUDE}/held.lua`,
     find: 'return (state == 82 or state == 88) and has_token(text, token)',
     replace: 'return state == 82 or state == 88',
     suites: [BOUNDS],
@@ -24,7 +24,7 @@ export const LUA_MUTANTS = [
   },
   {
     name: 'lua-settle-whatever-the-state',
-    file: `${INCLUDE}/settle.lua`,
+    file: `${INCLUDE}/held.lua`,
     find: 'return (state == 82 or state == 88) and has_token(text, token)',
     replace: 'return has_token(text, token)',
     suites: [BOUNDS],
@@ -32,7 +32,7 @@ export const LUA_MUTANTS = [
   },
   {
     name: 'lua-settle-by-the-start-of-a-token',
-    file: `${INCLUDE}/settle.lua`,
+    file: `${INCLUDE}/held.lua`,
     find: 'return string.find(text, token, 2, true) == 2 and string.byte(text, 2 + #token) == 124',
     replace: 'return string.find(text, token, 2, true) == 2',
     suites: [BOUNDS],
@@ -40,8 +40,8 @@ export const LUA_MUTANTS = [
   {
     name: 'lua-renew-without-token',
     file: `${SCRIPT}/lease_renew.lua`,
-    find: ` and ${HOLDS_TOKEN}`,
-    replace: ' then',
+    find: HOLDS_TOKEN,
+    replace: 'if text and (string.byte(text, 1) == 82 or string.byte(text, 1) == 88) then',
     suites: [BOUNDS],
     second: [SCRIPTS],
   },
@@ -49,22 +49,22 @@ export const LUA_MUTANTS = [
     name: 'lua-renew-by-the-start-of-a-token',
     file: `${SCRIPT}/lease_renew.lua`,
     find: HOLDS_TOKEN,
-    replace: 'string.find(text, token, 2, true) == 2 then',
+    replace: 'if text and is_held(text, token .. string.match(text, "^[^|]*", 2 + #token)) then',
     suites: [BOUNDS],
   },
   {
     name: 'lua-renew-whatever-the-state',
     file: `${SCRIPT}/lease_renew.lua`,
-    find: "(state == 'R' or state == 'X') and",
-    replace: 'text and',
+    find: HOLDS_TOKEN,
+    replace: 'if text and has_token(text, token) then',
     suites: [BOUNDS],
     second: [MODEL],
   },
   {
     name: 'lua-progress-without-token',
     file: `${SCRIPT}/job_progress.lua`,
-    find: ` and ${HOLDS_TOKEN}`,
-    replace: ' then',
+    find: HOLDS_TOKEN,
+    replace: 'if text and (string.byte(text, 1) == 82 or string.byte(text, 1) == 88) then',
     suites: [BOUNDS],
     second: [SCRIPTS],
   },
@@ -72,7 +72,7 @@ export const LUA_MUTANTS = [
     name: 'lua-progress-by-the-start-of-a-token',
     file: `${SCRIPT}/job_progress.lua`,
     find: HOLDS_TOKEN,
-    replace: 'string.find(text, token, 2, true) == 2 then',
+    replace: 'if text and is_held(text, token .. string.match(text, "^[^|]*", 2 + #token)) then',
     suites: [BOUNDS],
   },
   {

@@ -1,4 +1,5 @@
 --@include batch
+--@include held
 --@include finish
 -- How attempts end, each guarded by its whole token: all is compared before anything is written.
 -- Verdicts: a applied, s same settlement applied before, c became a cancellation, l lease lost, g gone.
@@ -8,15 +9,6 @@ local verdicts = {}
 local completed_leases = {}
 -- States in which a job may be found after its own settlement: then it is known as repeated. See STATES_AFTER in rules.ts.
 local AFTER = { complete = 'C', retry = 'WQK', dead = 'D', cancel = 'K', release = 'QWK', requeue = 'QW' }
-
-local function has_token(text, token)
-  return string.find(text, token, 2, true) == 2 and string.byte(text, 2 + #token) == 124
-end
-
-local function is_held(text, token)
-  local state = string.byte(text, 1)
-  return (state == 82 or state == 88) and has_token(text, token)
-end
 
 local function missed(id, text, token, kind)
   local def = redis.call('HGET', defs, id)

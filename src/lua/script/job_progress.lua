@@ -3,16 +3,15 @@
 --! returns: one letter an update: a applied, l lease lost, g gone
 -- Stores how far running jobs are: for each id, token, value.
 --@include batch
+--@include held
 local ids, stored, letters = {}, {}, {}
 for at = 1, #ARGV, 3 do ids[#ids + 1] = ARGV[at] end
 local texts = read('HMGET', run, ids)
 for index, id in ipairs(ids) do
   local text, token = texts[index], ARGV[index * 3 - 1]
-  local state = text and string.sub(text, 1, 1)
-  if (state == 'R' or state == 'X') and string.find(text, token, 2, true) == 2 and string.byte(text, 2 + #token) == 124 then
+  if text and is_held(text, token) then
     letters[index] = 'a'
-    stored[#stored + 1] = id
-    stored[#stored + 1] = ARGV[index * 3]
+    add(stored, id, ARGV[index * 3])
   else
     letters[index] = (text or redis.call('HEXISTS', defs, id) == 1) and 'l' or 'g'
   end

@@ -5,17 +5,16 @@
 -- Moves the expiry of leases that are still held: for each id, token.
 --@include now
 --@include batch
+--@include held
 local ids, renewed, letters = {}, {}, {}
 local expires = string.format('%.0f', now + lease_ms)
 for at = args_read + 1, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
 local texts = read('HMGET', run, ids)
 for index, id in ipairs(ids) do
   local text, token = texts[index], ARGV[args_read + index * 2]
-  local state = text and string.sub(text, 1, 1)
-  if (state == 'R' or state == 'X') and string.find(text, token, 2, true) == 2 and string.byte(text, 2 + #token) == 124 then
-    letters[index] = state == 'X' and 'c' or 'r'
-    renewed[#renewed + 1] = expires
-    renewed[#renewed + 1] = id
+  if text and is_held(text, token) then
+    letters[index] = string.byte(text, 1) == 88 and 'c' or 'r'
+    add(renewed, expires, id)
   else
     letters[index] = (text or redis.call('HEXISTS', defs, id) == 1) and 'l' or 'g'
   end
