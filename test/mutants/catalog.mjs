@@ -347,9 +347,9 @@ export const MUTANTS = [
   },
   {
     name: 'sqlite-end-without-token',
-    file: `${SQLITE}/job_archive.sql`,
-    find: 'AND token IS :token',
-    replace: '',
+    file: `${SQLITE}/job_end.sql`,
+    find: 'payload, progress, :output\nFROM holdfast_job\nWHERE ns = :ns AND id = :id AND state = :from AND token IS :token',
+    replace: 'payload, progress, :output\nFROM holdfast_job\nWHERE ns = :ns AND id = :id AND state = :from',
     suites: [SQLITE_MODEL],
   },
   {
