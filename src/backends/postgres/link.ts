@@ -8,6 +8,7 @@ import { delay } from '../../clock.ts'
 import type { Deadlines } from '../../deadlines.ts'
 import { type ChangeListener, Changes } from '../changes.ts'
 import type { ClientSource } from './client-source.ts'
+import { encodeValues } from './encode.ts'
 import { closed, isStandby, rolledBack, sqlStateOf, type Verdict, verdictOf } from './errors.ts'
 import { Exchange, Failed, type Prepared, preparedName } from './exchange.ts'
 import type { ServerFacts } from './server-facts.ts'
@@ -138,7 +139,7 @@ export class PostgresLink implements Link {
   ): Promise<Answer> {
     const query = {
       text: statement.text,
-      values: values as unknown[],
+      values: encodeValues(values),
       ...(this.isPooled ? {} : { name: preparedName(statement) }),
       ...(mode === 'array' ? { rowMode: 'array' as const } : {}),
     }
