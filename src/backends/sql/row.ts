@@ -1,13 +1,14 @@
 /**
- * Rows of the file, and what the protocol makes of them. A column that does not hold what Holdfast writes there is
+ * Rows of the tables, and what the protocol makes of them. A column that does not hold what Holdfast writes there is
  * STORE_CORRUPT naming job and column; never a guess.
  */
+
+import { HoldfastError } from '../../errors.ts'
 import type { AttemptOutcome, AttemptRecord, Failure, JobState, Payload, RetryPolicy } from '../../job.ts'
 import { JOB_STATES } from '../../job.ts'
 import type { ClaimedJob, StoredJob } from '../protocol/index.ts'
-import { corrupt } from './errors.ts'
 
-/** The columns of `ready_list` and `lease_held`, in their order. */
+/** The columns of `ready_list`, `lease_held`, `job_claim` and `job_turn`, in their order. */
 export type ClaimRow = readonly [
   seq: number,
   id: string,
@@ -27,6 +28,7 @@ export type ClaimRow = readonly [
   keepResultMs: number | null,
   leaseEpoch: number,
   token: string | null,
+  now: number,
 ]
 
 export interface JobRow {
@@ -97,11 +99,17 @@ export function readState(text: string, id: string): JobState {
   return text as JobState
 }
 
+/** How a dialect that reads a value as one text marks bytes, in hexadecimal; no JSON begins so. */
+export const BYTES_MARK = '\\x'
+
 function readPayload(value: unknown, id: string, column: string): Payload {
-  if (typeof value === 'string') return value
+  if (typeof value === 'string') return value.startsWith(BYTES_MARK) ? readBytes(value) : value
   if (value instanceof Uint8Array) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
   throw corrupt(`${column} of a job`, { id, column })
 }
+
+const readBytes = (text: string): Payload =>
+  text.length === BYTES_MARK.length ? '' : Uint8Array.from(Buffer.from(text.slice(BYTES_MARK.length), 'hex'))
 
 const readPayloadOrNull = (value: unknown, id: string, column: string): Payload | null =>
   value === null ? null : readPayload(value, id, column)
@@ -112,11 +120,10 @@ export const writeObject = (value: object | null): string | null => (value === n
 export interface Granted {
   readonly token: string
   readonly attempt: number
-  readonly now: number
 }
 
 /** Throws when the row is damaged, so decode before the lease is written. */
-export function readClaimed(row: ClaimRow, { token, attempt, now }: Granted): ClaimedJob {
+export function readClaimed(row: ClaimRow, { token, attempt }: Granted): ClaimedJob {
   const [, id, type, lane, payload, , maxAttempts, fixed, crashes, maxCrashes, retry, timeoutMs, deadlineAt] = row
   return {
     id,
@@ -132,7 +139,7 @@ export function readClaimed(row: ClaimRow, { token, attempt, now }: Granted): Cl
     retry: readObject<RetryPolicy>(retry, id, 'retry'),
     timeoutMs,
     deadlineAt,
-    deadlineInMs: deadlineAt === null ? null : deadlineAt - now,
+    deadlineInMs: deadlineAt === null ? null : deadlineAt - row[18],
     metadata: readObject<Record<string, unknown>>(row[13], id, 'metadata'),
     traceId: row[14],
     keepResultMs: row[15],
@@ -189,4 +196,12 @@ export function readAttempt(row: AttemptRow, id: string): AttemptRecord {
     durationMs: row.duration_ms,
     failure: readObject<Failure>(row.failure, id, 'failure'),
   }
+}
+
+/** Something in the tables that Holdfast did not write so. */
+export function corrupt(what: string, details: Readonly<Record<string, unknown>>, cause?: unknown): HoldfastError {
+  return new HoldfastError('STORE_CORRUPT', `the store holds a damaged ${what}`, {
+    details: { ...details, outcome: 'refused' },
+    cause,
+  })
 }
