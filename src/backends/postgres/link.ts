@@ -8,7 +8,6 @@ import { delay } from '../../clock.ts'
 import type { Deadlines } from '../../deadlines.ts'
 import { type ChangeListener, Changes } from '../changes.ts'
 import type { ClientSource } from './client-source.ts'
-import { encodeValues } from './encode.ts'
 import { closed, isStandby, rolledBack, sqlStateOf, type Verdict, verdictOf } from './errors.ts'
 import { Exchange, Failed, type Prepared, preparedName } from './exchange.ts'
 import type { ServerFacts } from './server-facts.ts'
@@ -28,6 +27,8 @@ export interface Answer {
 export type RowMode = 'object' | 'array'
 
 export interface LinkFacts extends ServerFacts {
+  /** As messages name it. */
+  readonly server: string
   /** Connections have no settings and no prepared statements of ours: they lead through a pooler. */
   readonly isPooled: boolean
   /** How often something was done again after a conflict with others. */
@@ -90,7 +91,7 @@ export class PostgresLink implements Link {
 
   get facts(): LinkFacts {
     const { facts, changeCount } = this.watch
-    return { ...facts, isPooled: this.isPooled, repeats: this.repeats, changes: changeCount }
+    return { ...facts, server: this.source.server, isPooled: this.isPooled, repeats: this.repeats, changes: changeCount }
   }
 
   onChange(listener: ChangeListener): () => void {
@@ -139,7 +140,7 @@ export class PostgresLink implements Link {
   ): Promise<Answer> {
     const query = {
       text: statement.text,
-      values: encodeValues(values),
+      values: values as unknown[],
       ...(this.isPooled ? {} : { name: preparedName(statement) }),
       ...(mode === 'array' ? { rowMode: 'array' as const } : {}),
     }
