@@ -2,6 +2,8 @@
 import { HoldfastError } from '../errors.ts'
 import type { Backend, BackendOptions } from './backend.ts'
 import { MemoryBackend } from './memory/backend.ts'
+import type { PostgresLocation } from './postgres/location.ts'
+import { isPostgresUrl, parsePostgresUrl } from './postgres/url.ts'
 import type { RedisLocation } from './redis/location.ts'
 import { isRedisUrl, parseRedisUrl } from './redis/url.ts'
 
@@ -9,11 +11,13 @@ export type StoreLocation =
   | { readonly kind: 'memory'; readonly name: string }
   | { readonly kind: 'sqlite'; readonly path: string; readonly mode: SqliteMode }
   | { readonly kind: 'redis'; readonly location: RedisLocation }
+  | { readonly kind: 'postgres'; readonly location: PostgresLocation }
 
 /** `rwc` creates a missing file, `rw` does not, `ro` only reads. */
 export type SqliteMode = 'rwc' | 'rw' | 'ro'
 
-const SCHEMES = 'memory:, sqlite:PATH, sqlite::memory:, redis://HOST:PORT, rediss:, redis+cluster://, redis+sentinel://'
+const SCHEMES =
+  'memory:, sqlite:PATH, sqlite::memory:, postgres://HOST/DATABASE, redis://HOST:PORT, rediss:, redis+cluster://, redis+sentinel://'
 
 function refuse(problem: string): HoldfastError {
   return new HoldfastError('INVALID_URL', `url: ${problem}; known are ${SCHEMES}`, { details: { field: 'url' } })
@@ -24,6 +28,7 @@ export function parseStoreUrl(url: unknown): StoreLocation {
   if (typeof url !== 'string' || url === '') throw refuse('expected the URL of a store')
   if (url === 'memory' || url === 'in-memory') return { kind: 'memory', name: '' }
   if (isRedisUrl(url)) return { kind: 'redis', location: parseRedisUrl(url) }
+  if (isPostgresUrl(url)) return { kind: 'postgres', location: parsePostgresUrl(url) }
   const scheme = /^([a-z+]+):/i.exec(url)?.[1]?.toLowerCase()
   if (scheme === undefined) throw refuse('no scheme')
   const rest = url.slice(scheme.length + 1)
@@ -60,6 +65,8 @@ export async function openBackend(url: unknown, options: BackendOptions): Promis
       return openSqlite(location, options)
     case 'redis':
       return openRedis(location.location, options)
+    case 'postgres':
+      return openPostgres(location.location, options)
     default:
       return location satisfies never
   }
@@ -76,6 +83,11 @@ async function openSqlite(
 async function openRedis(location: RedisLocation, options: BackendOptions): Promise<Backend> {
   const { RedisBackend } = await import('./redis/backend.ts')
   return RedisBackend.open({ ...options, location })
+}
+
+async function openPostgres(location: PostgresLocation, options: BackendOptions): Promise<Backend> {
+  const { PostgresBackend } = await import('./postgres/backend.ts')
+  return PostgresBackend.open({ ...options, location })
 }
 
 async function openClient(client: unknown, options: BackendOptions): Promise<Backend> {
