@@ -132,6 +132,9 @@ describe('the transaction pooler', () => {
     expect(await within(told, 'the loss')).toMatchObject({ code: expect.stringMatching(/^(57P0[12]|08P01)$/) })
     await lookFor('a new connection', () => pidOf(idle))
     const missing = server.urlOf({ port: pooler.port, database: 'missing' })
-    expect(await rejection(open({ connectionString: missing }))).toMatchObject({ code: '08006' })
+    expect(await rejection(open({ connectionString: missing }))).toMatchObject({
+      code: '08P01',
+      message: 'database "missing" does not exist',
+    })
   })
 })

@@ -127,7 +127,7 @@ export class TransactionPooler {
     client.isAwaitingAnswer = true
     pool.take((backend) => {
       if (backend instanceof Error) {
-        refuse(client, '08006', backend.message)
+        refuse(client, '08P01', backend.message)
         return
       }
       pool.give(backend)
@@ -165,7 +165,7 @@ function pump(client: PooledClient): void {
 
 function link(client: PooledClient, backend: Backend | Error): void {
   client.isWaitingForBackend = false
-  if (backend instanceof Error) refuse(client, '08006', backend.message)
+  if (backend instanceof Error) refuse(client, '08P01', backend.message)
   else if (client.socket.destroyed) client.pool?.give(backend)
   else {
     client.backend = backend
@@ -257,7 +257,7 @@ class Pool {
       this.size -= 1
       const place = this.#resting.indexOf(backend)
       if (place >= 0) this.#resting.splice(place, 1)
-      if (!isReady) this.#takers.shift()?.(new Error('the server cannot be reached or refused the login'))
+      if (!isReady) this.#takers.shift()?.(new Error(refusal(told)))
       if (this.#takers.length > 0) this.#open()
       if (backend.client !== null) refuse(backend.client, '08P01', 'server conn crashed?')
     })
@@ -304,6 +304,16 @@ function startup(parameters: Readonly<Record<string, string>>): Buffer {
 function parametersOf(startupMessage: Buffer): Map<string, string> {
   const words = startupMessage.toString('utf8', 8).split('\0')
   return new Map(words.flatMap((word, n) => (n % 2 === 0 && word !== '' ? [[word, words[n + 1] ?? ''] as const] : [])))
+}
+
+/** Why the server let us not in, as far as it said. */
+function refusal(told: readonly Buffer[]): string {
+  const error = told.find((one) => one.toString('latin1', 0, 1) === 'E')
+  const field = error
+    ?.toString('utf8', 5)
+    .split('\0')
+    .find((one) => one.startsWith('M'))
+  return field?.slice(1) ?? 'server login has been failing, try again later'
 }
 
 function refuse({ socket }: PooledClient, code: string, text: string): void {

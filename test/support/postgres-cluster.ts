@@ -97,17 +97,25 @@ async function copyOrMake(files: ClusterFiles): Promise<void> {
     return
   }
   await initialize(files)
-  await mkdir(CACHE, { recursive: true })
-  const copy = `${template}.${randomUUID()}`
-  await run('cp', ['-R', data, copy])
-  await run('sync') // It will be there after a crash of the machine, and must be whole then.
-  await rename(copy, template).catch(() => rm(copy, { recursive: true })) // Another process was faster.
+  await keep(data, template).catch(() => {}) // A cache that others own; then initdb makes every one.
 }
 
-/** Of all that decides what initdb makes. */
+async function keep(data: string, template: string): Promise<void> {
+  await mkdir(CACHE, { recursive: true })
+  const copy = `${template}.${randomUUID()}`
+  try {
+    await run('cp', ['-R', data, copy])
+    await run('sync') // It will be there after a crash of the machine, and must be whole then.
+    await rename(copy, template)
+  } finally {
+    await rm(copy, { recursive: true, force: true }) // Another process was faster.
+  }
+}
+
+/** Of all that decides what initdb makes, and of who may read it. */
 async function fingerprint(place: Place): Promise<string> {
   const version = place.kind === 'local' ? (await run(place.program, ['--version'])).stdout : place.image
-  const facts = [version, process.arch, ...INITDB_OPTIONS].join(' ')
+  const facts = [version, process.arch, process.getuid?.(), ...INITDB_OPTIONS].join(' ')
   return createHash('sha256').update(facts).digest('hex').slice(0, 16)
 }
 

@@ -24,10 +24,10 @@ export async function signalTree(pid: number, name: TreeSignal): Promise<void> {
     send(pid, name)
     return
   }
-  await stop(pid)
+  await stop([pid])
   const children = await childrenOf(pid)
   if (name === 'SIGSTOP') {
-    await Promise.all(children.map(stop))
+    await stop(children)
     return
   }
   for (const one of [...children, pid]) send(one, name)
@@ -46,11 +46,11 @@ export async function childrenOf(parent: number): Promise<number[]> {
   return (await running()).flatMap((one) => (one.parent === parent && one.state !== 'Z' ? one.pid : []))
 }
 
-async function stop(pid: number): Promise<void> {
-  send(pid, 'SIGSTOP')
-  await lookFor('a stopped process', async () => {
-    const found = (await running()).find((one) => one.pid === pid)
-    return found === undefined || found.state === 'T' || found.state === 'Z' ? true : undefined
+async function stop(pids: readonly number[]): Promise<void> {
+  for (const pid of pids) send(pid, 'SIGSTOP')
+  await lookFor('the halt of processes', async () => {
+    const busy = (await running()).filter(({ pid, state }) => pids.includes(pid) && !'TZ'.includes(state))
+    return busy.length === 0 || undefined
   })
 }
 
