@@ -13,6 +13,7 @@ import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
 import type { Link } from './link.ts'
 import type { PostgresLocation } from './location.ts'
+import { migrate } from './migrate.ts'
 import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
 import { Statements } from './statement.ts'
@@ -41,6 +42,7 @@ export interface PostgresBackendOptions extends BackendOptions {
 interface Parts {
   readonly link: Link
   readonly runner: Runner
+  readonly schemaVersion: number
 }
 
 export class PostgresBackend implements Backend {
@@ -62,9 +64,10 @@ export class PostgresBackend implements Backend {
     const { location, namespace } = options
     const link = await openLink(location, options)
     try {
+      const { version } = await migrate(link, options)
       const runner = new Runner(link, new Statements(location.schema), -1)
       runner.ns = await namespaceOf(runner, namespace)
-      return new PostgresBackend({ link, runner })
+      return new PostgresBackend({ link, runner, schemaVersion: version })
     } catch (error) {
       await link.close()
       throw error
@@ -87,11 +90,11 @@ export class PostgresBackend implements Backend {
   }
 
   private async health(): Promise<Reply<'store.health'>> {
-    const { link } = this.parts
+    const { link, schemaVersion } = this.parts
     const { rows } = await link.query(HEALTH, [])
     const [row] = rows as readonly { readonly now: number }[]
     const { version, isPooled, repeats } = link.facts
-    return { nowMs: row?.now ?? 0, details: { version, isPooled, repeats } }
+    return { nowMs: row?.now ?? 0, details: { version, schemaVersion, isPooled, repeats } }
   }
 
   private hint(lane: string | null): void {

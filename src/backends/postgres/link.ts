@@ -91,7 +91,13 @@ export class PostgresLink implements Link {
 
   get facts(): LinkFacts {
     const { facts, changeCount } = this.watch
-    return { ...facts, server: this.source.server, isPooled: this.isPooled, repeats: this.repeats, changes: changeCount }
+    return {
+      ...facts,
+      server: this.source.server,
+      isPooled: this.isPooled,
+      repeats: this.repeats,
+      changes: changeCount,
+    }
   }
 
   onChange(listener: ChangeListener): () => void {
@@ -141,10 +147,11 @@ export class PostgresLink implements Link {
     const query = {
       text: statement.text,
       values: values as unknown[],
-      ...(this.isPooled ? {} : { name: preparedName(statement) }),
+      ...(this.isPooled || statement.isOnce === true ? {} : { name: preparedName(statement) }),
       ...(mode === 'array' ? { rowMode: 'array' as const } : {}),
     }
-    const { rows, rowCount } = await this.exchange.send(client, query, stage)
+    // The driver gives a list of results for several statements.
+    const { rows = [], rowCount } = await this.exchange.send(client, query, stage)
     return { rows, count: rowCount ?? 0 }
   }
 

@@ -39,7 +39,7 @@ function refuse(problem: string, cause?: unknown): HoldfastError {
   return new HoldfastError('INVALID_URL', `url: ${problem}`, { details: { field: 'url' }, cause })
 }
 
-export function isPostgresUrl(url: unknown): url is string {
+export function isPostgresUrl(url: unknown): boolean {
   return typeof url === 'string' && SCHEME.test(url)
 }
 
