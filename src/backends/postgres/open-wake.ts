@@ -5,7 +5,7 @@ import { type LinkOptions, wiringOf } from './connect.ts'
 import type { PostgresLink } from './link.ts'
 import { Listener } from './listener.ts'
 import { type PostgresLocation, serverOf, type Target } from './location.ts'
-import { Notifier } from './notifier.ts'
+import { NOTIFY, Notifier } from './notifier.ts'
 import { clientConfig } from './own-pool.ts'
 import { driverTls } from './tls.ts'
 import { Wake } from './wake.ts'
@@ -29,7 +29,7 @@ export async function openWake(link: PostgresLink, options: OpenWakeOptions): Pr
     ...source,
     channel,
     wiring,
-    say: (payload) => link.query({ name: 'probe', text: 'SELECT pg_notify($1, $2)' }, [channel, payload]),
+    say: (payload) => link.query(NOTIFY, [channel, payload]),
     onHint: (marks) => onHint(marks),
   })
   const wake = new Wake({ clock, notifier, listener })

@@ -1,6 +1,6 @@
 /**
  * Wakes idle workers of this process and of others. A job for which this process has an idle worker is told to nobody else; a claim that
- * came back full tells the others that there is more. Everything here is a hint: a poll stands behind it.
+ * left work behind tells the others that there is more. Everything here is a hint: a poll stands behind it.
  */
 import type { Clock } from '../../clock.ts'
 import type { HintListener, HintSubscription } from '../backend.ts'
@@ -68,7 +68,7 @@ export class Wake {
     this.options.notifier?.tell(lane)
   }
 
-  /** A claim of this process took all that it could: others may take what is left. */
+  /** A claim of this process left work behind, which others may take. */
   left(lane: string): void {
     const now = this.options.clock.monotonic()
     if (now - (this.passedAt.get(lane) ?? Number.NEGATIVE_INFINITY) < PASS_ON_MS) return
