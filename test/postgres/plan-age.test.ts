@@ -2,6 +2,8 @@
 import type { PoolClient } from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { PlanAge } from '#dist/src/backends/postgres/plan-age.js'
+import type { Limits } from '#dist/src/backends/postgres/wiring.js'
+import { lookFor } from '../support/look.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { open, statement } from './opening.ts'
 
@@ -40,19 +42,42 @@ it('plans are old after ten seconds, or when something was slow since', () => {
 
 const discards = async (): Promise<number> => (await server.log()).split('statement: DISCARD PLANS').length - 1
 
+/** A link whose time stands still unless the test moves it. */
+async function openTimed(limits: Partial<Limits> = {}) {
+  const clock = { ms: 0, now: () => Date.now(), monotonic: () => clock.ms }
+  const link = await open(`${server.url}?connections=2`, { clock, limits })
+  const both = (text: string) => Promise.allSettled([1, 2].map(() => link.query(statement(text), [])))
+  /** Both connections at work at once, and `ms` pass meanwhile. */
+  const passWhile = async (text: string, ms: number): Promise<void> => {
+    const work = both(text)
+    await lookFor('both at work', async () => {
+      const rows = await server.query(
+        "SELECT FROM pg_stat_activity WHERE application_name = 'holdfast' AND wait_event = 'PgSleep'",
+      )
+      return rows.length === 2 ? true : undefined
+    })
+    clock.ms += ms
+    await work
+  }
+  return { both, passWhile }
+}
+
 it('after a slow statement the next one is planned anew on each connection, once', async () => {
-  const link = await open(`${server.url}?connections=2`)
-  await link.query(statement('SELECT 1'), [])
-  expect(await discards()).toBe(0)
-  const slow = () => link.query(statement('SELECT pg_sleep(0.05)'), [])
-  await Promise.all([slow(), slow()])
-  for (let round = 0; round < 3; round += 1) await Promise.all([1, 2].map(() => link.query(statement('SELECT 1'), [])))
-  expect(await discards()).toBe(2)
+  const before = await discards()
+  const { both, passWhile } = await openTimed()
+  await both('SELECT 1')
+  await passWhile('SELECT pg_sleep(0.3)', 10)
+  await both('SELECT 1')
+  expect(await discards()).toBe(before)
+  await passWhile('SELECT pg_sleep(0.3)', 30)
+  for (let round = 0; round < 3; round += 1) await both('SELECT 1')
+  expect(await discards()).toBe(before + 2)
 })
 
 it('after one that was stopped for its slowness too', async () => {
   const before = await discards()
-  const link = await open(`${server.url}?connections=1`, { limits: { statementMs: 50, repeatMs: 200 } })
-  await link.query(statement('SELECT pg_sleep(60)'), []).catch(() => {})
-  expect(await discards()).toBe(before + 1)
+  const { both, passWhile } = await openTimed({ statementMs: 300, repeatMs: 0 })
+  await passWhile('SELECT pg_sleep(60)', 300)
+  await both('SELECT 1')
+  expect(await discards()).toBe(before + 2)
 })
