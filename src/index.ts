@@ -38,6 +38,8 @@ export type {
 export { JOB_STATES } from './job.ts'
 export type { JobHandle } from './job-handle.ts'
 export type { EnqueueRequest, JobPage, ListOptions, ReplayOptions } from './job-operations.ts'
+export type { Migrated, MigrateOptions } from './migrate.ts'
+export { migrate } from './migrate.ts'
 export type { Health, Maintained, Stats } from './store-operations.ts'
 export type { JobEventFields } from './telemetry.ts'
 export type { Worker, WorkerOptions } from './worker.ts'

@@ -43,16 +43,21 @@ export function existingOnly(url: string): string {
 
 export async function openStore(context: CommandContext, url: string, options: ConnectOptions = {}): Promise<Holdfast> {
   const namespace = textFlag(context.flags, 'namespace')
-  let store: Holdfast
+  return opening(context, () => connect(url, namespace === undefined ? options : { ...options, namespace }))
+}
+
+/** What opens the store of the URL; what goes wrong then is an OpenError. */
+export async function opening<T>(context: CommandContext, work: () => Promise<T>): Promise<T> {
+  let opened: T
   try {
-    store = await connect(url, namespace === undefined ? options : { ...options, namespace })
+    opened = await work()
   } catch (cause) {
     throw new OpenError('the store could not be opened', { cause })
   }
   if (hasPassword(textFlag(context.flags, 'url') ?? '')) {
     context.warn('a password in --url is visible to other users of this machine; prefer HOLDFAST_URL')
   }
-  return store
+  return opened
 }
 
 /** Opens the store, runs `work` on it and closes it again, come what may. */

@@ -13,9 +13,12 @@ import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
 import type { Link } from './link.ts'
 import type { PostgresLocation } from './location.ts'
+import { migrate } from './migrate.ts'
+import { openWake } from './open-wake.ts'
 import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
 import { Statements } from './statement.ts'
+import type { Wake } from './wake.ts'
 
 /** What every PostgreSQL offers; how durable it is depends on the server. */
 export const POSTGRES_CAPABILITIES: Capabilities = Object.freeze({
@@ -41,6 +44,8 @@ export interface PostgresBackendOptions extends BackendOptions {
 interface Parts {
   readonly link: Link
   readonly runner: Runner
+  readonly schemaVersion: number
+  readonly wake: Wake
 }
 
 export class PostgresBackend implements Backend {
@@ -48,7 +53,6 @@ export class PostgresBackend implements Backend {
   readonly capabilities: Capabilities
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
   private readonly parts: Parts
-  private readonly listeners = new Set<HintListener>()
   private readonly plans = plansOf({ turn })
   private isClosed = false
 
@@ -62,9 +66,11 @@ export class PostgresBackend implements Backend {
     const { location, namespace } = options
     const link = await openLink(location, options)
     try {
+      const { version } = await migrate(link, options)
       const runner = new Runner(link, new Statements(location.schema), -1)
       runner.ns = await namespaceOf(runner, namespace)
-      return new PostgresBackend({ link, runner })
+      const wake = await openWake(link, options)
+      return new PostgresBackend({ link, runner, schemaVersion: version, wake })
     } catch (error) {
       await link.close()
       throw error
@@ -75,7 +81,9 @@ export class PostgresBackend implements Backend {
     if (this.isClosed) throw new HoldfastError('CLOSED', 'the store was closed', { details: { outcome: 'refused' } })
     if (type === 'store.health') return (await this.health()) as Reply<T>
     const reply = await this.run(type as PlannedType, request)
-    for (const lane of hintsOf(type, request, reply as Reply<T>)) this.hint(lane)
+    const { wake } = this.parts
+    for (const lane of hintsOf(type, request, reply as Reply<T>)) wake.ready(lane)
+    for (const lane of lanesLeft(request, reply as Reply<T>)) wake.left(lane)
     return reply as Reply<T>
   }
 
@@ -87,20 +95,15 @@ export class PostgresBackend implements Backend {
   }
 
   private async health(): Promise<Reply<'store.health'>> {
-    const { link } = this.parts
+    const { link, schemaVersion } = this.parts
     const { rows } = await link.query(HEALTH, [])
     const [row] = rows as readonly { readonly now: number }[]
     const { version, isPooled, repeats } = link.facts
-    return { nowMs: row?.now ?? 0, details: { version, isPooled, repeats } }
+    return { nowMs: row?.now ?? 0, details: { version, schemaVersion, isPooled, repeats } }
   }
 
-  private hint(lane: string | null): void {
-    for (const listener of this.listeners) listener(lane)
-  }
-
-  subscribe(_lanes: readonly string[], listener: HintListener): HintSubscription {
-    this.listeners.add(listener)
-    return { want: () => {}, isReliable: false, stop: () => void this.listeners.delete(listener) }
+  subscribe(lanes: readonly string[], listener: HintListener): HintSubscription {
+    return this.parts.wake.subscribe(lanes, listener)
   }
 
   onChange(listener: () => Promise<void>): () => void {
@@ -109,8 +112,17 @@ export class PostgresBackend implements Backend {
 
   async close(): Promise<void> {
     this.isClosed = true
+    await this.parts.wake.close()
     await this.parts.link.close()
   }
+}
+
+/** The lanes of claims that left work behind. */
+function lanesLeft(request: object, reply: object): readonly string[] {
+  if (!('claims' in request && 'grants' in reply)) return []
+  const { claims } = request as Request<'job.turn'>
+  const { grants } = reply as Reply<'job.turn'>
+  return claims.flatMap(({ lanes }, index) => (grants[index]?.more === true ? lanes : []))
 }
 
 const HEALTH = {

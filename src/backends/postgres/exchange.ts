@@ -15,6 +15,8 @@ export interface Prepared {
    * more is taken.
    */
   readonly isClaiming?: boolean
+  /** Sent once, so it is not prepared; without values it may be several statements, whose rows are not given. */
+  readonly isOnce?: boolean
 }
 
 /** Why something failed and what is to be done, on its way from where it failed to where that is decided. */

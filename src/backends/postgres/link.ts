@@ -10,6 +10,7 @@ import { type ChangeListener, Changes } from '../changes.ts'
 import type { ClientSource } from './client-source.ts'
 import { closed, isStandby, rolledBack, sqlStateOf, type Verdict, verdictOf } from './errors.ts'
 import { Exchange, Failed, type Prepared, preparedName } from './exchange.ts'
+import { PlanAge } from './plan-age.ts'
 import type { ServerFacts } from './server-facts.ts'
 import { ServerWatch } from './server-watch.ts'
 import type { SettingsCheck } from './settings-check.ts'
@@ -71,6 +72,7 @@ export class PostgresLink implements Link {
   private readonly exchange: Exchange
   private readonly changes: Changes
   private readonly watch: ServerWatch
+  private readonly plans: PlanAge
   private readonly borrowed = new Set<PoolClient>()
   private isPooled: boolean
   private isClosed = false
@@ -85,13 +87,20 @@ export class PostgresLink implements Link {
     this.changes = new Changes(wiring.timers)
     const { server } = source
     const { clock, timers, limits } = wiring
+    this.plans = new PlanAge(clock)
     this.exchange = new Exchange({ server, answerMs: limits.answerMs, deadlines, timers })
     this.watch = new ServerWatch({ server, exchange: this.exchange, changes: this.changes, settings, clock })
   }
 
   get facts(): LinkFacts {
     const { facts, changeCount } = this.watch
-    return { ...facts, server: this.source.server, isPooled: this.isPooled, repeats: this.repeats, changes: changeCount }
+    return {
+      ...facts,
+      server: this.source.server,
+      isPooled: this.isPooled,
+      repeats: this.repeats,
+      changes: changeCount,
+    }
   }
 
   onChange(listener: ChangeListener): () => void {
@@ -141,11 +150,18 @@ export class PostgresLink implements Link {
     const query = {
       text: statement.text,
       values: values as unknown[],
-      ...(this.isPooled ? {} : { name: preparedName(statement) }),
+      ...(this.isPooled || statement.isOnce === true ? {} : { name: preparedName(statement) }),
       ...(mode === 'array' ? { rowMode: 'array' as const } : {}),
     }
-    const { rows, rowCount } = await this.exchange.send(client, query, stage)
-    return { rows, count: rowCount ?? 0 }
+    const { clock } = this.wiring
+    const sentAt = clock.monotonic()
+    try {
+      // The driver gives a list of results for several statements.
+      const { rows = [], rowCount } = await this.exchange.send(client, query, stage)
+      return { rows, count: rowCount ?? 0 }
+    } finally {
+      if ('name' in query) this.plans.took(clock.monotonic() - sentAt)
+    }
   }
 
   private async transact<T>(run: (query: Link['query']) => Promise<T>): Promise<T> {
@@ -258,6 +274,7 @@ export class PostgresLink implements Link {
         continue
       }
       if (!this.watch.isKnown(client, this.isPooled)) await this.introduce(client)
+      if (!this.isPooled && this.plans.isOld(client)) await this.replan(client)
       if (!isClaiming || this.changes.isSettled) return client
       // Those who deal with a change need connections themselves.
       this.giveBack(client, false)
@@ -277,17 +294,30 @@ export class PostgresLink implements Link {
     }
   }
 
-  private async introduce(client: PoolClient): Promise<void> {
-    let role: 'primary' | 'standby'
+  /** Forgets the plans of all statements that were prepared on it, but not the statements. */
+  private async replan(client: PoolClient): Promise<void> {
+    await this.preparing(client, () => this.exchange.command(client, 'DISCARD PLANS', 'transaction'))
+    this.plans.renewed(client)
+  }
+
+  /** Before anything of the caller's is sent. Rejects with a HoldfastError. */
+  private async preparing<T>(client: PoolClient, work: () => Promise<T>): Promise<T> {
     try {
-      role = await this.watch.meet(client)
+      return await work()
     } catch (thrown) {
       if (thrown instanceof Failed) this.look(client, thrown.verdict)
       this.giveBack(client, true)
       throw thrown instanceof Failed ? thrown.verdict.error : thrown
     }
+  }
+
+  private async introduce(client: PoolClient): Promise<void> {
+    const role = await this.preparing(client, () => this.watch.meet(client))
     if (this.source.isRefusingSettings) this.goPooled('it refuses settings in the first packet')
-    if (role === 'primary') return
+    if (role === 'primary') {
+      this.plans.renewed(client)
+      return
+    }
     this.source.passOn(client)
     this.giveBack(client, true)
     throw isStandby(this.source.server)

@@ -1,50 +1,29 @@
 /**
- * Brings the tables of a file up to date. Migrations are numbered files, append-only; a ledger in the file keeps the
- * checksum of each that was applied. A changed checksum is STORE_CORRUPT, one from a later release that is marked
- * `--! breaking` is STORE_SCHEMA_TOO_NEW. All runs in one transaction under the write lock, so first starts may race.
+ * Brings the tables of a file up to date, by the migrations in `migration/` and the ledger in the file. All runs in one transaction
+ * under the write lock, so first starts may race.
  */
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import { HoldfastError } from '../../errors.ts'
+import {
+  type LedgerRow,
+  lastVersion,
+  type Migration,
+  migrationsIn,
+  missingMigrations,
+  type Named,
+} from '../sql/migration.ts'
 
-export interface Migration {
-  readonly version: number
-  readonly name: string
-  readonly text: string
-  readonly checksum: string
-  /** An earlier release must not write to a file that has it. */
-  readonly isBreaking: boolean
-}
-
-interface LedgerRow {
+interface LedgerRecord {
   readonly version: number
   readonly name: string
   readonly checksum: string
   readonly breaking: number
 }
 
-const FILE = /^(\d{4})-([a-z0-9-]+)\.sql$/
-const folder = new URL('./migration/', import.meta.url)
-
 /** The migrations of this release, in order. */
-export function readMigrations(): readonly Migration[] {
-  return readdirSync(folder)
-    .sort()
-    .flatMap((file) => {
-      const match = FILE.exec(file)
-      return match === null
-        ? []
-        : [migrationOf(Number(match[1]), match[2] ?? '', readFileSync(new URL(file, folder), 'utf8'))]
-    })
-}
+export const readMigrations = (): readonly Migration[] => migrationsIn(new URL('./migration/', import.meta.url))
 
-export function migrationOf(version: number, name: string, text: string): Migration {
-  const checksum = createHash('sha256').update(text.replaceAll('\r\n', '\n')).digest('hex')
-  return { version, name, text, checksum, isBreaking: /^--! breaking\b/m.test(text) }
-}
-
-const LEDGER = `CREATE TABLE IF NOT EXISTS holdfast_migration (
+export const LEDGER = `CREATE TABLE IF NOT EXISTS holdfast_migration (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, breaking INTEGER NOT NULL,
   applied_at INTEGER NOT NULL
 ) STRICT`
@@ -55,31 +34,12 @@ function readLedger(database: Database.Database): readonly LedgerRow[] {
     .get()
   if (table === undefined) return []
   return database
-    .prepare<[], LedgerRow>('SELECT version, name, checksum, breaking FROM holdfast_migration ORDER BY version')
+    .prepare<[], LedgerRecord>('SELECT version, name, checksum, breaking FROM holdfast_migration ORDER BY version')
     .all()
+    .map(({ breaking, ...row }) => ({ ...row, isBreaking: breaking === 1 }))
 }
 
-/** Throws when the file was changed by other hands or by a release that this one must not follow. */
-function checkLedger(ledger: readonly LedgerRow[], known: ReadonlyMap<number, Migration>, path: string): void {
-  for (const row of ledger) {
-    const details = { path, version: row.version, name: row.name, outcome: 'refused' }
-    const migration = known.get(row.version)
-    if (migration === undefined && row.breaking === 1) {
-      throw new HoldfastError(
-        'STORE_SCHEMA_TOO_NEW',
-        `the SQLite store ${path} was migrated to ${row.version} (${row.name}) by a later release of Holdfast`,
-        { details },
-      )
-    }
-    if (migration !== undefined && migration.checksum !== row.checksum) {
-      throw new HoldfastError(
-        'STORE_CORRUPT',
-        `the SQLite store ${path}: migration ${row.version} (${row.name}) is not the one of this release`,
-        { details },
-      )
-    }
-  }
-}
+const named = (path: string): Named => ({ store: `the SQLite store ${path}`, details: { path } })
 
 export interface Migrating {
   readonly database: Database.Database
@@ -92,34 +52,32 @@ export interface Migrating {
 
 /** Applies what is missing and returns the version of the file. */
 export function migrate(target: Migrating, migrations: readonly Migration[] = readMigrations()): number {
-  const known = new Map(migrations.map((migration) => [migration.version, migration]))
-  const before = readLedger(target.database)
-  checkLedger(before, known, target.path)
-  const isComplete = migrations.every(({ version }) => before.some((row) => row.version === version))
-  if (!isComplete && target.isReadonly) {
-    throw new HoldfastError(
-      'STORE_READONLY',
-      `the SQLite store ${target.path} needs a migration and is open for reading`,
-      {
-        details: { path: target.path, outcome: 'refused' },
-      },
-    )
+  const { database, path } = target
+  const before = readLedger(database)
+  const missing = missingMigrations(migrations, before, named(path))
+  if (missing.length > 0 && target.isReadonly) {
+    const message = `the SQLite store ${path} needs a migration and is open for reading`
+    throw new HoldfastError('STORE_READONLY', message, { details: { path, outcome: 'refused' } })
   }
-  if (!isComplete) target.write(() => apply(target, migrations, known))
-  return Math.max(0, ...migrations.map(({ version }) => version), ...before.map(({ version }) => version))
+  if (missing.length > 0) target.write(() => apply(target, migrations))
+  return lastVersion(migrations, before)
 }
 
-function apply(target: Migrating, migrations: readonly Migration[], known: ReadonlyMap<number, Migration>): void {
-  const { database } = target
+/** What `migrate` would apply. Throws as it does. */
+export function missingIn(
+  database: Database.Database,
+  path: string,
+  migrations: readonly Migration[] = readMigrations(),
+): readonly Migration[] {
+  return missingMigrations(migrations, readLedger(database), named(path))
+}
+
+function apply({ database, path, nowMs }: Migrating, migrations: readonly Migration[]): void {
   database.exec(LEDGER)
-  // Another process may have been first while this one waited for the lock.
-  const ledger = readLedger(database)
-  checkLedger(ledger, known, target.path)
-  const done = new Set(ledger.map(({ version }) => version))
   const add = database.prepare('INSERT INTO holdfast_migration VALUES (?, ?, ?, ?, ?)')
-  for (const { version, name, text, checksum, isBreaking } of migrations) {
-    if (done.has(version)) continue
+  // Another process may have been first while this one waited for the lock.
+  for (const { version, name, text, checksum, isBreaking } of missingIn(database, path, migrations)) {
     database.exec(text)
-    add.run(version, name, checksum, isBreaking ? 1 : 0, target.nowMs)
+    add.run(version, name, checksum, isBreaking ? 1 : 0, nowMs)
   }
 }

@@ -1,6 +1,7 @@
 /** Commands about the store as a whole: `maintain`, `migrate`; and `bench`, which lives elsewhere. */
-import { UsageError } from '../arguments.ts'
-import { type Command, storeUrl, withStore } from '../command.ts'
+import { migrate } from '../../index.ts'
+import { textFlag, UsageError } from '../arguments.ts'
+import { type Command, opening, storeUrl, withStore } from '../command.ts'
 import { maskStoreUrl } from '../text.ts'
 
 export const maintainCommand: Command = {
@@ -20,18 +21,28 @@ export const maintainCommand: Command = {
 
 export const migrateCommand: Command = {
   name: 'migrate',
-  usage: 'migrate',
-  summary: 'bring the store to the schema of this release',
-  options: {},
+  usage: 'migrate [--dry-run] [--role NAME]',
+  summary: 'bring the store to the schema of this release, or show the SQL that would',
+  options: { 'dry-run': { type: 'boolean' }, role: { type: 'string' } },
   words: [0, 0],
   async run(context) {
-    const { store } = await withStore(context, (each) => each.health(), { mayCreate: true })
-    if (!store.ok) throw new Error(store.error ?? 'the store does not answer')
-    const { schemaVersion = null } = store.details
-    const url = maskStoreUrl(storeUrl(context))
-    context.output.result({ url, store: store.name, schemaVersion }, () => {
-      const version = schemaVersion === null ? 'has no schema' : `is at schema version ${schemaVersion}`
-      context.output.line(`the ${store.name} store ${version}`)
+    const { flags, output } = context
+    const address = storeUrl(context)
+    const [role, namespace, dryRun] = [textFlag(flags, 'role'), textFlag(flags, 'namespace'), flags['dry-run'] === true]
+    const options = {
+      dryRun,
+      ...(role === undefined ? {} : { role }),
+      ...(namespace === undefined ? {} : { namespace }),
+    }
+    const { store, schemaVersion, migrations, sql } = await opening(context, () => migrate(address, options))
+    const url = maskStoreUrl(address)
+    output.result({ url, store, schemaVersion, migrations, ...(dryRun ? { sql } : {}) }, () => {
+      if (sql === null) {
+        const version = schemaVersion === null ? 'has no schema' : `is at schema version ${schemaVersion}`
+        const applied = migrations.length === 0 ? '' : `; applied ${migrations.join(', ')}`
+        output.line(`the ${store} store ${version}${applied}`)
+      } else if (sql === '') output.line(`-- the ${store} store has nothing to run`)
+      else for (const line of sql.trimEnd().split('\n')) output.line(line)
     })
     return 0
   },

@@ -1,5 +1,6 @@
 -- What a claim does, after `clock`: looks whether chores come first, picks, locks, grants. The limit holds under any plan, since
--- what is picked is materialised.
+-- what is picked is materialised. Grants go by primary key alone, whatever the planner believes of the table: `+ 0` and `|| ''`
+-- keep it from an index by which it would read all that is ready.
 lane AS MATERIALIZED (
   SELECT input.lane, input.o FROM unnest($2::text[]) WITH ORDINALITY AS input (lane, o)
   WHERE NOT EXISTS (
@@ -43,8 +44,9 @@ granted AS (
   UPDATE holdfast.job AS job SET
     state = 'running', attempts = job.attempts + 1, worker_id = $4, started_at = clock.now, updated_at = clock.now,
     lease_expires_at = clock.now + $6::bigint, lease_epoch = greatest(job.lease_epoch + 1, clock.now_us),
-    token = greatest(job.lease_epoch + 1, clock.now_us) || ':' || $4::text || ':' || $5::text || '.' || ready.ordinal
-  FROM clock, (SELECT picked.seq, row_number() OVER () - 1 AS ordinal FROM picked) AS ready
-  WHERE job.seq = ready.seq AND job.ns = $1 AND job.state = 'queued'
-  RETURNING job.*, ready.ordinal
+    token = greatest(job.lease_epoch + 1, clock.now_us) || ':' || $4::text || ':' || $5::text || '.'
+      || (array_position(ARRAY(SELECT seq FROM picked), job.seq) - 1)
+  FROM clock
+  WHERE job.seq = ANY (ARRAY(SELECT seq FROM picked)) AND job.ns + 0 = $1 AND job.state || '' = 'queued'
+  RETURNING job.*, array_position(ARRAY(SELECT seq FROM picked), job.seq) - 1 AS ordinal
 )

@@ -1,3 +1,4 @@
+-- Written by primary key alone, as in a claim.
 --! rows: lane text, limit bigint
 WITH clock AS MATERIALIZED (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now),
 due AS MATERIALIZED (
@@ -9,5 +10,6 @@ due AS MATERIALIZED (
   ) AS first
 )
 UPDATE holdfast.job AS job SET state = 'queued', updated_at = clock.now
-FROM due, clock WHERE job.seq = due.seq AND job.ns = $1 AND job.state IN ('scheduled', 'retry_wait')
+FROM clock
+WHERE job.seq = ANY (ARRAY(SELECT seq FROM due)) AND job.ns + 0 = $1 AND job.state || '' IN ('scheduled', 'retry_wait')
 RETURNING 1

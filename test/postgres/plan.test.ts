@@ -1,0 +1,165 @@
+/** The hot statements do what they should and no more work than it takes, whatever the planner believes of the tables. */
+import type { Client } from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { readMigrations } from '#dist/src/backends/postgres/migrate.js'
+import { sessionSettings } from '#dist/src/backends/postgres/own-pool.js'
+import { inSchema, Statements, valuesFor } from '#dist/src/backends/postgres/statement.js'
+import { LIMITS } from '#dist/src/backends/postgres/wiring.js'
+import type { StatementName } from '#dist/src/backends/sql/statement-name.js'
+import { PostgresServer } from '../support/postgres-server.ts'
+
+const BATCH = 50
+const RUNNING = 2_000
+const JOBS = 30_000
+
+let server: PostgresServer
+let admin: Client
+beforeAll(async () => {
+  server = await PostgresServer.start({ settings: { autovacuum: 'off' } })
+  admin = await server.connect()
+})
+afterAll(async () => {
+  await admin.end()
+  await server.stop()
+})
+beforeEach(async () => {
+  await admin.query('DROP SCHEMA IF EXISTS holdfast CASCADE; CREATE SCHEMA holdfast')
+  for (const { text } of readMigrations()) await admin.query(inSchema(text, 'holdfast'))
+})
+
+const statements = new Statements('holdfast')
+const numbers = Array.from({ length: BATCH }, (_, index) => index)
+/** Those that run first, so that half of them are cancelled by nobody and still there. */
+const held = (index: number) => ({ id: `a/${index + 1}`, token: `t${index + 1}`, duration_ms: 1, if_expired: 0 })
+const settled = { delay_ms: 1, failure: '{}', crashes: 0, retry: '{}', max_attempts: 9, outcome: 'failed', started: 1 }
+const ended = { keep_ms: null, output: '1', keep_output_ms: null, from: 'running', to: 'dlq', keeps_token: 0 }
+const due = (index: number) => ({ id: `a/${JOBS - index}` })
+const claim = { lanes: ['a', 'b'], limit: BATCH, worker_id: 'w', nonce: 'n', lease_ms: 1000, force: 1 }
+
+/** What each is given, and how many rows it changes or finds. */
+const HOT: readonly (readonly [StatementName, rows: (index: number) => object, args: object | undefined])[] = [
+  ['job_claim', () => ({}), claim],
+  ['job_turn', (index) => ({ ...held(index), ...ended }), claim],
+  ['lease_renew', (index) => ({ ...held(index), lease_ms: 1 }), undefined],
+  ['job_progress', (index) => ({ ...held(index), progress: '1' }), undefined],
+  ['job_retry', (index) => ({ ...held(index), ...settled }), undefined],
+  ['job_release', (index) => ({ ...held(index), ...settled }), undefined],
+  ['job_requeue', (index) => ({ ...held(index), ...settled }), undefined],
+  ['job_end', (index) => ({ ...held(index), ...settled, ...ended }), undefined],
+  ['job_delete', (index) => ({ ...held(index), ...ended }), undefined],
+  ['cancel_request', held, undefined],
+  ['job_promote', due, undefined],
+  ['job_find', held, undefined],
+  ['lease_forget', held, undefined],
+  ['due_promote', () => ({ lane: 'a', limit: 1 }), undefined],
+  ['lease_expired', () => ({}), { limit: BATCH }],
+]
+
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL'
+  return typeof value === 'number' ? String(value) : `'${String(value).replaceAll("'", "''")}'`
+}
+
+function execute(name: StatementName, [rows, args]: readonly [(index: number) => object, object | undefined]): string {
+  const statement = statements.get(name)
+  const values = valuesFor(statement, 1, { rows: numbers.map(rows) as never, ...(args ? { args: args as never } : {}) })
+  return `EXECUTE ${name} (${values.map(literal).join(', ')})`
+}
+
+async function prepare(client: Client): Promise<void> {
+  for (const [name, rows, args] of HOT) {
+    await client.query(`PREPARE ${name} AS ${statements.get(name).text}`)
+    // The plan is made here, where nothing is there yet.
+    await client.query(execute(name, [rows, args]))
+  }
+}
+
+/** Running jobs first, then those that wait, and at last some that are to run at another time. */
+const fill = (jobs = JOBS, running = RUNNING) =>
+  admin.query(`INSERT INTO holdfast.job (created_at, updated_at, run_at, ns, priority, max_attempts, max_crashes,
+      max_attempts_fixed, id, lane, state, type, payload, token, lease_expires_at, started_at, worker_id)
+    SELECT 1, 1, CASE WHEN state = 'scheduled' THEN 9e15 ELSE 1 END, 1, 0, 7, 3, false, 'a/' || i, 'a', state, 't', '{}',
+      CASE WHEN i <= ${running} THEN 't' || i END, CASE WHEN i <= ${running} THEN 1 END, 1, 'w'
+    FROM generate_series(1, ${jobs}) AS i, LATERAL (
+      SELECT CASE WHEN i <= ${running} THEN 'running' WHEN i > ${jobs - 2 * BATCH} THEN 'scheduled' ELSE 'queued' END AS state
+    ) AS chosen`)
+
+interface PlanNode {
+  readonly 'Node Type': string
+  readonly 'Actual Rows': number
+  readonly 'Actual Loops': number
+  readonly 'Rows Removed by Filter'?: number
+  readonly 'Rows Removed by Join Filter'?: number
+  readonly Plans?: readonly PlanNode[]
+}
+
+/** Rows that went through the busiest step. */
+function mostRows(node: PlanNode): number {
+  const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Join Filter'] ?? 0)
+  const own = (node['Actual Rows'] + removed) * node['Actual Loops']
+  return Math.max(own, ...(node.Plans ?? []).map(mostRows))
+}
+
+async function explain(client: Client, text: string): Promise<number> {
+  await client.query('BEGIN')
+  const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`)
+  await client.query('ROLLBACK')
+  return mostRows(rows[0]['QUERY PLAN'][0].Plan)
+}
+
+describe.each(['never analysed', 'analysed while empty', 'analysed'])('with tables %s', (state) => {
+  it('the hot statements read what they were asked for and little more', async () => {
+    const client = await server.connect(sessionSettings(LIMITS))
+    if (state === 'analysed while empty') await admin.query('VACUUM ANALYZE')
+    await prepare(client)
+    await fill()
+    if (state === 'analysed') await admin.query('ANALYZE')
+    else await client.query('DISCARD PLANS')
+    const worked: [string, number][] = []
+    for (const [name, rows, args] of HOT) worked.push([name, await explain(client, execute(name, [rows, args]))])
+    // Each row may be compared with each other one of the batch, but not with what else is in the table.
+    expect(worked.filter(([, count]) => count > BATCH * BATCH)).toEqual([])
+    await client.end()
+  })
+})
+
+it('a claim holds as soon as there is work, though its plan was made before', async () => {
+  const client = await server.connect(sessionSettings(LIMITS))
+  await prepare(client)
+  await fill()
+  const [name, rows, args] = HOT[0] ?? []
+  if (name === undefined || rows === undefined) throw new Error('no claim')
+  expect(await explain(client, execute(name, [rows, args]))).toBeLessThan(BATCH * BATCH)
+  await client.end()
+})
+
+const SWITCHES = [
+  'hashjoin',
+  'mergejoin',
+  'nestloop',
+  'material',
+  'indexscan',
+  'indexonlyscan',
+  'bitmapscan',
+  'sort',
+  'seqscan',
+]
+it.each([...SWITCHES.map((each) => [each]), ['hashjoin', 'mergejoin', 'material', 'indexscan', 'sort']])(
+  'the limit holds without %s',
+  async (...off) => {
+    const options = ['plan_cache_mode=force_generic_plan', 'jit=off', ...off.map((each) => `enable_${each}=off`)]
+    const client = await server.connect({ options: options.map((each) => `-c ${each}`).join(' ') })
+    await prepare(client)
+    await fill(500, 50)
+    const running = async () =>
+      Number((await client.query("SELECT count(*) AS n FROM holdfast.job WHERE state = 'running'")).rows[0].n)
+    for (let round = 0; round < 2; round += 1) {
+      const before = await running()
+      const { rows } = await client.query(execute('job_claim', [() => ({}), { ...claim, limit: 3 }]))
+      expect(rows.filter(({ kind }: { kind: number }) => kind === 1).length).toBe(3)
+      expect(await running()).toBe(before + 3)
+      await admin.query('ANALYZE')
+    }
+    await client.end()
+  },
+)
