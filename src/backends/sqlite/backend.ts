@@ -43,6 +43,7 @@ export const SQLITE_MEMORY_CAPABILITIES: Capabilities = Object.freeze({
 export class SqliteBackend implements Backend {
   readonly name = 'sqlite'
   readonly capabilities: Capabilities
+  readonly transactional = null
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
   readonly onChange = neverChanges
   private readonly options: SqliteBackendOptions
