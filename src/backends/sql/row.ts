@@ -1,13 +1,14 @@
 /**
- * Rows of the file, and what the protocol makes of them. A column that does not hold what Holdfast writes there is
+ * Rows of the tables, and what the protocol makes of them. A column that does not hold what Holdfast writes there is
  * STORE_CORRUPT naming job and column; never a guess.
  */
+
+import { HoldfastError } from '../../errors.ts'
 import type { AttemptOutcome, AttemptRecord, Failure, JobState, Payload, RetryPolicy } from '../../job.ts'
 import { JOB_STATES } from '../../job.ts'
 import type { ClaimedJob, StoredJob } from '../protocol/index.ts'
-import { corrupt } from './errors.ts'
 
-/** The columns of `ready_list` and `lease_held`, in their order. */
+/** The columns of `ready_list`, `lease_held`, `job_claim` and `job_turn`, in their order. */
 export type ClaimRow = readonly [
   seq: number,
   id: string,
@@ -189,4 +190,12 @@ export function readAttempt(row: AttemptRow, id: string): AttemptRecord {
     durationMs: row.duration_ms,
     failure: readObject<Failure>(row.failure, id, 'failure'),
   }
+}
+
+/** Something in the tables that Holdfast did not write so. */
+export function corrupt(what: string, details: Readonly<Record<string, unknown>>, cause?: unknown): HoldfastError {
+  return new HoldfastError('STORE_CORRUPT', `the store holds a damaged ${what}`, {
+    details: { ...details, outcome: 'refused' },
+    cause,
+  })
 }
