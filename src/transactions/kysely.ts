@@ -19,14 +19,21 @@ export function adaptKysely(value: unknown): CallerTransaction | null {
   return {
     dialect: compiledDialect(value),
     isSynchronous: false,
-    requireOpen: () => {
-      const isOver = memberOf(value, 'isCommitted') === true || memberOf(value, 'isRolledBack') === true
-      if (isOver) throw refuse('it has ended')
-    },
+    requireOpen: () => {},
     probe: () => null,
-    execute: async (text, values) => rowsOf(await executeQuery(compiled(text, values))),
+    execute: async (text, values) => {
+      try {
+        return rowsOf(await executeQuery(compiled(text, values)))
+      } catch (cause) {
+        if (cause instanceof Error && ENDED.test(cause.message)) throw refuse('it has ended')
+        throw cause
+      }
+    },
   }
 }
+
+/** What Kysely says of a transaction that has ended; the error has nothing else to know it by. */
+const ENDED = /^Transaction is already (committed|rolled back)/
 
 /** Kysely has no name for its dialect; how it writes a parameter and a column tells. */
 function compiledDialect(kysely: unknown): Dialect {

@@ -4,6 +4,12 @@ import { type CallerTransaction, memberOf, methodOf, refuse, rowsOf } from './ca
 
 const DIALECTS: Readonly<Record<string, Dialect>> = { postgresql: 'postgres', postgres: 'postgres', sqlite: 'sqlite' }
 
+/** "Transaction API error", for one that was committed, rolled back, or ran out of its time. */
+const ENDED = 'P2028'
+
+/** Prisma puts what happened below a picture of the call. */
+const lastLine = (error: unknown): string => String(memberOf(error, 'message')).trim().split('\n').at(-1) ?? ''
+
 export function adaptPrisma(value: unknown): CallerTransaction | null {
   const queryRaw = methodOf(value, '$queryRawUnsafe')
   if (queryRaw === null) return null
@@ -16,9 +22,15 @@ export function adaptPrisma(value: unknown): CallerTransaction | null {
   return {
     dialect,
     isSynchronous: false,
-    // Prisma itself refuses what is sent after the end, by the id of the transaction.
     requireOpen: () => {},
     probe: () => null,
-    execute: async (text, values) => rowsOf(await queryRaw(text, ...values)),
+    execute: async (text, values) => {
+      try {
+        return rowsOf(await queryRaw(text, ...values))
+      } catch (cause) {
+        if (memberOf(cause, 'code') === ENDED) throw refuse(`it has ended: ${lastLine(cause)}`)
+        throw cause
+      }
+    },
   }
 }

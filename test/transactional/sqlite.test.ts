@@ -1,0 +1,24 @@
+/** Every library that holds a transaction of SQLite enqueues in it. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { describeLibraries } from './library.suite.ts'
+import { SQLITE_LIBRARIES } from './sqlite-libraries.ts'
+
+describeLibraries('enqueueTx on SQLite', SQLITE_LIBRARIES, async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-transactional-'))
+  const path = join(folder, 'app.db')
+  const database = new Database(path)
+  database.pragma('journal_mode = WAL')
+  database.exec('CREATE TABLE orders (id INTEGER PRIMARY KEY)')
+  return {
+    url: `sqlite:${path}`,
+    location: path,
+    orders: async () => database.prepare<[], number>('SELECT id FROM orders ORDER BY id').pluck().all(),
+    remove: async () => {
+      database.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+})
