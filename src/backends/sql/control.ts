@@ -92,16 +92,16 @@ export function* policy({ changes }: Request<'queue.policy'>): Plan<Reply<'queue
 
 /** Each of the four kinds of work is done up to `limit`, so one call never holds the tables for long. */
 export function* maintain({ limit, keepDeadMs }: Request<'store.maintain'>): Plan<Reply<'store.maintain'>> {
-  const pruned = yield* change('archive_prune', { limit })
-  const outputsDropped = pruned < limit ? yield* change('output_drop', { limit: limit - pruned }) : 0
+  const pruned = yield* change('archive_prune', [{ limit }])
+  const outputsDropped = pruned < limit ? yield* change('output_drop', [{ limit: limit - pruned }]) : 0
   let promoted = 0
   for (const { lane } of yield* read<{ lane: string }>('due_lanes', [{}])) {
-    if (promoted < limit) promoted += yield* promoteDue(lane, limit - promoted)
+    if (promoted < limit) promoted += yield* promoteDue([lane], limit - promoted)
   }
   let deadlined = 0
   for (const { lane } of yield* read<{ lane: string }>('deadline_lanes', [{}])) {
     if (deadlined < limit)
-      deadlined += (yield* buryDeadlined({ lane, limit: limit - deadlined, keepMs: keepDeadMs })).length
+      deadlined += (yield* buryDeadlined({ lanes: [lane], limit: limit - deadlined, keepMs: keepDeadMs })).length
   }
   const more = pruned + outputsDropped >= limit || promoted >= limit || deadlined >= limit
   return { pruned, outputsDropped, promoted, deadlined, more }

@@ -14,6 +14,8 @@ export interface Step {
   readonly kind: 'write' | 'change' | 'read'
   readonly name: StatementName
   readonly rows: readonly Row[]
+  /** What is said once for all rows. */
+  readonly args?: Row
 }
 
 export interface Written {
@@ -37,16 +39,21 @@ export function* write(name: StatementName, rows: readonly Row[]): Plan<Written>
 }
 
 /** How many rows of the table the statement changed. */
-export function* change(name: StatementName, row: Row): Plan<number> {
-  const result = yield { kind: 'change', name, rows: [row] }
+export function* change(name: StatementName, rows: readonly Row[]): Plan<number> {
+  if (rows.length === 0) return 0
+  const result = yield { kind: 'change', name, rows }
   if (typeof result === 'number') return result
   throw misread(name)
 }
 
 /** `Selected` names what the statement selects; a test compares the columns of both dialects with it. */
-export function* read<Selected extends object>(name: StatementName, rows: readonly Row[]): Plan<readonly Selected[]> {
+export function* read<Selected extends object>(
+  name: StatementName,
+  rows: readonly Row[],
+  args?: Row,
+): Plan<readonly Selected[]> {
   if (rows.length === 0) return []
-  const result = yield { kind: 'read', name, rows }
+  const result = yield args === undefined ? { kind: 'read', name, rows } : { kind: 'read', name, rows, args }
   if (typeof result === 'object' && 'length' in result) return result as readonly object[] as readonly Selected[]
   throw misread(name)
 }

@@ -28,6 +28,7 @@ export type ClaimRow = readonly [
   keepResultMs: number | null,
   leaseEpoch: number,
   token: string | null,
+  now: number,
 ]
 
 export interface JobRow {
@@ -98,11 +99,17 @@ export function readState(text: string, id: string): JobState {
   return text as JobState
 }
 
+/** How a dialect that reads a value as one text marks bytes, in hexadecimal; no JSON begins so. */
+export const BYTES_MARK = '\\x'
+
 function readPayload(value: unknown, id: string, column: string): Payload {
-  if (typeof value === 'string') return value
+  if (typeof value === 'string') return value.startsWith(BYTES_MARK) ? readBytes(value) : value
   if (value instanceof Uint8Array) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
   throw corrupt(`${column} of a job`, { id, column })
 }
+
+const readBytes = (text: string): Payload =>
+  text.length === BYTES_MARK.length ? '' : Uint8Array.from(Buffer.from(text.slice(BYTES_MARK.length), 'hex'))
 
 const readPayloadOrNull = (value: unknown, id: string, column: string): Payload | null =>
   value === null ? null : readPayload(value, id, column)
@@ -113,11 +120,10 @@ export const writeObject = (value: object | null): string | null => (value === n
 export interface Granted {
   readonly token: string
   readonly attempt: number
-  readonly now: number
 }
 
 /** Throws when the row is damaged, so decode before the lease is written. */
-export function readClaimed(row: ClaimRow, { token, attempt, now }: Granted): ClaimedJob {
+export function readClaimed(row: ClaimRow, { token, attempt }: Granted): ClaimedJob {
   const [, id, type, lane, payload, , maxAttempts, fixed, crashes, maxCrashes, retry, timeoutMs, deadlineAt] = row
   return {
     id,
@@ -133,7 +139,7 @@ export function readClaimed(row: ClaimRow, { token, attempt, now }: Granted): Cl
     retry: readObject<RetryPolicy>(retry, id, 'retry'),
     timeoutMs,
     deadlineAt,
-    deadlineInMs: deadlineAt === null ? null : deadlineAt - now,
+    deadlineInMs: deadlineAt === null ? null : deadlineAt - row[18],
     metadata: readObject<Record<string, unknown>>(row[13], id, 'metadata'),
     traceId: row[14],
     keepResultMs: row[15],

@@ -7,14 +7,11 @@ import type { JobId } from '../../job.ts'
 import type { Claim, ClaimedJob, Grant, Reply, Request } from '../protocol/index.ts'
 import { leaseToken, nextEpoch } from '../rules.ts'
 import { buryDamaged } from '../sql/damage.ts'
-import { buryDeadlined, promoteDue } from '../sql/due.ts'
+import { buryDeadlined, MOVED_PER_CLAIM_MAX, promoteDue } from '../sql/due.ts'
 import { heldBy } from '../sql/held.ts'
 import { type Plan, type Row, read, write } from '../sql/plan.ts'
 import { type ClaimRow, readClaimed } from '../sql/row.ts'
 import { settle } from '../sql/settle.ts'
-
-/** More of one lane than any claim moves at once; the next claim goes on. */
-const MOVED_PER_CLAIM_MAX = 10_000
 
 /** `now`: the store's time of the message at hand. */
 export function turnAt(now: () => number): (request: Request<'job.turn'>) => Plan<Reply<'job.turn'>> {
@@ -27,7 +24,7 @@ export function turnAt(now: () => number): (request: Request<'job.turn'>) => Pla
 }
 
 function* grant(claim: Claim, { now, resend }: { now: number; resend: boolean }): Plan<Grant> {
-  const jobs = resend ? yield* heldBy(claim, now) : []
+  const jobs = resend ? yield* heldBy(claim) : []
   const limit = jobs.length > 0 ? jobs.length : claim.limit
   const deadlined: JobId[] = []
   let dueAt: number | null = null
@@ -35,8 +32,8 @@ function* grant(claim: Claim, { now, resend }: { now: number; resend: boolean })
   for (const lane of claim.lanes) {
     if ((yield* read<{ paused: number }>('lane_find', [{ lane }]))[0]?.paused === 1) continue
     const firstDueAt = yield* nextDueAt(lane)
-    if (firstDueAt !== null && firstDueAt <= now) yield* promoteDue(lane, MOVED_PER_CLAIM_MAX)
-    const burial = { lane, limit: MOVED_PER_CLAIM_MAX, keepMs: claim.keepDeadMs }
+    if (firstDueAt !== null && firstDueAt <= now) yield* promoteDue([lane], MOVED_PER_CLAIM_MAX)
+    const burial = { lanes: [lane], limit: MOVED_PER_CLAIM_MAX, keepMs: claim.keepDeadMs }
     deadlined.push(...(yield* buryDeadlined(burial)))
     if (jobs.length < limit) yield* claimReady({ claim, lane, now, limit }, jobs)
     more ||= (yield* read('ready_first', [{ lane }])).length > 0
@@ -65,7 +62,7 @@ function* claimReady({ claim, lane, now, limit }: LaneClaim, jobs: ClaimedJob[])
     const leases: Row[] = []
     for (const row of rows) {
       const lease = leaseOf(row, { claim, now, ordinal: jobs.length })
-      const job = yield* decode(row, lease, now)
+      const job = yield* decode(row, lease)
       if (job === null) continue
       jobs.push(job)
       leases.push({ ...lease, worker_id: claim.workerId, lease_ms: claim.leaseMs, seq: row[0] })
@@ -94,9 +91,9 @@ function leaseOf(row: ClaimRow, { claim, now, ordinal }: GrantOf): Lease {
 }
 
 /** Before the lease is written: null when the row is damaged, and then it is a dead letter. */
-function* decode(row: ClaimRow, { token, attempts }: Lease, now: number): Plan<ClaimedJob | null> {
+function* decode(row: ClaimRow, { token, attempts }: Lease): Plan<ClaimedJob | null> {
   try {
-    return readClaimed(row, { token, attempt: attempts, now })
+    return readClaimed(row, { token, attempt: attempts })
   } catch (error) {
     if (!isHoldfastError(error)) throw error
     yield* buryDamaged({ id: row[1], from: 'queued', token: row[17], problem: error.message })
