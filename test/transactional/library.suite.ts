@@ -2,25 +2,16 @@
  * What holds for `enqueueTx` whatever library the transaction is of: the order and its job are there together or not at all,
  * and the job is what `enqueue` would have made of it. The libraries have one connection, and the store uses none of theirs.
  */
-import {
-  connect,
-  defineJob,
-  type EnqueueOptions,
-  type Holdfast,
-  handle,
-  type JobHandle,
-  type JobRecord,
-} from 'holdfast'
+import { defineJob, type EnqueueOptions, type Holdfast, handle, type JobHandle, type JobRecord } from 'holdfast'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { eventually, gate, rejection } from '../support/event.ts'
-import { silent } from '../support/silent.ts'
 import type { Library, Session, Work } from './library.ts'
 
 /** A database that holds both the table `orders` and the store. */
 export interface Place {
-  /** For `connect`. */
-  readonly url: string
+  /** A client of the store, apart from others in the same process. */
+  connect(): Promise<Holdfast>
   /** For the libraries. */
   readonly location: string
   orders(): Promise<readonly number[]>
@@ -37,7 +28,7 @@ export function libraryTests(library: Library, openPlace: () => Promise<Place>):
 
   beforeEach(async () => {
     place = await openPlace()
-    hf = await connect(place.url, { logger: silent })
+    hf = await place.connect()
     session = await library.open(place.location)
   })
 
@@ -131,7 +122,7 @@ export function libraryTests(library: Library, openPlace: () => Promise<Place>):
     it('75 what is not committed is neither seen nor run, and the commit wakes a worker', async () => {
       const ran: unknown[] = []
       const worker = await hf.worker({ handlers: [handle(mail, ({ to }) => ({ sent: String(ran.push(to)) }))] })
-      const other = await connect(place.url, { logger: silent })
+      const other = await place.connect()
       let id = ''
       await session.transaction({
         order: 1,

@@ -44,7 +44,7 @@ const pgPool: Library = {
     const pool = new Pool({
       connectionString,
       max: 1,
-      options: '-c default_transaction_isolation=serializable -c search_path=pg_catalog,public',
+      options: '-c default_transaction_isolation=serializable -c standard_conforming_strings=off',
     })
     return {
       transaction: async (work) => {

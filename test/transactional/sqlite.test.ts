@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
+import { connect } from 'holdfast'
+import { silent } from '../support/silent.ts'
 import { describeLibraries } from './library.suite.ts'
 import { SQLITE_LIBRARIES } from './sqlite-libraries.ts'
 
@@ -13,7 +15,7 @@ describeLibraries('enqueueTx on SQLite', SQLITE_LIBRARIES, async () => {
   database.pragma('journal_mode = WAL')
   database.exec('CREATE TABLE orders (id INTEGER PRIMARY KEY)')
   return {
-    url: `sqlite:${path}`,
+    connect: () => connect(`sqlite:${path}`, { logger: silent }),
     location: path,
     orders: async () => database.prepare<[], number>('SELECT id FROM orders ORDER BY id').pluck().all(),
     remove: async () => {

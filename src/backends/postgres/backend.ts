@@ -12,10 +12,11 @@ import { type Plan, read, write } from '../sql/plan.ts'
 import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
 import type { Link } from './link.ts'
-import type { PostgresLocation } from './location.ts'
+import { type PostgresLocation, serverOf } from './location.ts'
 import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
 import { Statements } from './statement.ts'
+import { markOf, PostgresTransactional } from './transactional.ts'
 
 /** What every PostgreSQL offers; how durable it is depends on the server. */
 export const POSTGRES_CAPABILITIES: Capabilities = Object.freeze({
@@ -41,11 +42,13 @@ export interface PostgresBackendOptions extends BackendOptions {
 interface Parts {
   readonly link: Link
   readonly runner: Runner
+  readonly transactional: PostgresTransactional
 }
 
 export class PostgresBackend implements Backend {
   readonly name = 'postgres'
   readonly capabilities: Capabilities
+  readonly transactional: PostgresTransactional
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
   private readonly parts: Parts
   private readonly listeners = new Set<HintListener>()
@@ -54,6 +57,7 @@ export class PostgresBackend implements Backend {
 
   private constructor(parts: Parts) {
     this.parts = parts
+    this.transactional = parts.transactional
     this.capabilities = Object.freeze({ ...POSTGRES_CAPABILITIES, durability: durabilityOf(parts.link.facts) })
   }
 
@@ -62,9 +66,13 @@ export class PostgresBackend implements Backend {
     const { location, namespace } = options
     const link = await openLink(location, options)
     try {
-      const runner = new Runner(link, new Statements(location.schema), -1)
+      const statements = new Statements(location.schema)
+      const runner = new Runner(link, statements, -1)
       runner.ns = await namespaceOf(runner, namespace)
-      return new PostgresBackend({ link, runner })
+      const mark = await markOf(link, location.schema, runner.ns)
+      const server = location.kind === 'url' ? serverOf(location.target) : 'the server of the pool'
+      const transactional = new PostgresTransactional({ statements, mark, server })
+      return new PostgresBackend({ link, runner, transactional })
     } catch (error) {
       await link.close()
       throw error
