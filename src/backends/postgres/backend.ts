@@ -98,11 +98,8 @@ export class PostgresBackend implements Backend {
     const { link } = this.parts
     const { rows } = await link.query(HEALTH, [])
     const [row] = rows as readonly { readonly now: number }[]
-    const { server, versionText, isPooled, repeats } = { versionText: link.facts.version, ...link.facts }
-    return {
-      nowMs: row?.now ?? 0,
-      details: { server: String(server), version: String(versionText), isPooled, repeats },
-    }
+    const { version, isPooled, repeats } = link.facts
+    return { nowMs: row?.now ?? 0, details: { version, isPooled, repeats } }
   }
 
   private hint(lane: string | null): void {

@@ -90,6 +90,7 @@ export class CallerPool implements ClientSource {
   passOn(): void {}
 
   async close(): Promise<void> {
+    this.borrowing.close()
     for (const listener of this.listeners) this.pool.removeListener('error', listener)
     this.listeners.clear()
   }

@@ -84,8 +84,11 @@ function* grant(claim: Claim, held: readonly ClaimedJob[]): Plan<Grant> {
   const look = (isForced: boolean): Plan<Seen> => claimOnce(claimArgs(claim, limit, isForced))
   const first = yield* look(false)
   if (!first.isBlocked) return { ...first.grant, jobs: [...held, ...first.grant.jobs] }
-  yield* promoteDue(claim.lanes, MOVED_PER_CLAIM_MAX)
-  const burial = { lanes: claim.lanes, limit: MOVED_PER_CLAIM_MAX, keepMs: claim.keepDeadMs }
+  // A paused lane stays as it is.
+  const paused = new Set((yield* read<{ lane: string }>('lane_list', [{}])).map(({ lane }) => lane))
+  const lanes = claim.lanes.filter((lane) => !paused.has(lane))
+  yield* promoteDue(lanes, MOVED_PER_CLAIM_MAX)
+  const burial = { lanes, limit: MOVED_PER_CLAIM_MAX, keepMs: claim.keepDeadMs }
   const deadlined: JobId[] = [...(yield* buryDeadlined(burial))]
   // Forced: others may hold what is due, and more may have become due since.
   const second = yield* look(true)

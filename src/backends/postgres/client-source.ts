@@ -4,7 +4,7 @@
  */
 import type { Pool, PoolClient } from 'pg'
 import type { Deadlines } from '../../deadlines.ts'
-import { noConnection } from './errors.ts'
+import { closed, noConnection } from './errors.ts'
 import type { Wiring } from './wiring.ts'
 
 export interface ClientSource {
@@ -25,6 +25,7 @@ export class Borrowing {
   private readonly server: string
   private readonly waitMs: number
   private readonly deadlines: Deadlines
+  private readonly waiting = new Set<(error: Error) => void>()
   private readonly guarded = new WeakSet<PoolClient>()
 
   constructor(pool: Pool, server: string, { limits }: Wiring, deadlines: Deadlines) {
@@ -37,19 +38,24 @@ export class Borrowing {
   /** A connection that comes too late goes back to the pool. */
   take(): Promise<PoolClient> {
     return new Promise((resolve, reject) => {
-      let isSettled = false
-      const deadline = this.deadlines.add(this.waitMs, () => {
-        isSettled = true
-        reject(noConnection(this.server, this.waitMs))
-      })
+      const end = (error: Error): void => {
+        if (this.waiting.delete(end)) reject(error)
+      }
+      this.waiting.add(end)
+      const deadline = this.deadlines.add(this.waitMs, () => end(noConnection(this.server, this.waitMs)))
       this.pool.connect((error, client) => {
         this.deadlines.delete(deadline)
-        if (client !== undefined) this.guard(client)
-        if (isSettled) client?.release()
-        else if (client === undefined) reject(error ?? noConnection(this.server, this.waitMs))
-        else resolve(client)
+        if (client === undefined) return end(error ?? noConnection(this.server, this.waitMs))
+        this.guard(client)
+        if (this.waiting.delete(end)) resolve(client)
+        else client.release()
       })
     })
+  }
+
+  /** Nobody waits any longer. */
+  close(): void {
+    for (const end of [...this.waiting]) end(closed(this.server))
   }
 
   /** The pool listens to a connection only while nobody has borrowed it. */

@@ -10,7 +10,8 @@ const INT8_ARRAY = 1016
 
 const asText = (text: string): string => text
 const byDriver = types.getTypeParser as (oid: number) => (text: string) => unknown
-const numbers = (value: unknown): unknown => (Array.isArray(value) ? value.map(Number) : value)
+const numbers = (value: unknown): unknown =>
+  Array.isArray(value) ? value.map((each) => (each === null ? null : Number(each))) : value
 
 /** By the OID of the type; what is not here stays text. A float8 holds microseconds exactly for the next two centuries. */
 const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {

@@ -54,6 +54,7 @@ const STATES: Readonly<Record<string, StateRule>> = {
     'takes no writes: it is a standby, or default_transaction_read_only is on',
   ),
   '25P03': rule('STORE_UNAVAILABLE', 'cut', 'ended a transaction that stood still for too long'),
+  '26000': rule('STORE_BUSY', 'conflict', 'does not know a prepared statement that it was given'),
   '28': rule('STORE_DENIED', 'definite', DENIED),
   '3D000': rule('INVALID_URL', 'definite', 'has no such database'),
   '3F000': NOT_MIGRATED,
@@ -67,6 +68,7 @@ const STATES: Readonly<Record<string, StateRule>> = {
   ),
   '42703': NOT_MIGRATED,
   '42P01': NOT_MIGRATED,
+  '42P05': rule('STORE_BUSY', 'conflict', 'was given a prepared statement under a name that is taken'),
   '53100': rule('STORE_FULL', 'definite', 'has no disk space left; make room'),
   '53200': rule('STORE_UNAVAILABLE', 'definite', 'ran out of memory'),
   '53300': rule('STORE_UNAVAILABLE', 'elsewhere', 'has no connection left; raise max_connections or take a pooler'),
@@ -81,6 +83,7 @@ const STATES: Readonly<Record<string, StateRule>> = {
   XX002: rule('STORE_CORRUPT', 'definite', 'has a damaged index; REINDEX it, and check its disk and its log'),
 }
 
+const STALE_PLAN = rule('STORE_BUSY', 'conflict', 'had planned a statement for tables that have changed since')
 const FAILED = rule('INTERNAL', 'definite', 'could not run the statement')
 
 const CRASHES: ReadonlySet<string> = new Set(['57P02', '57P03'])
@@ -134,15 +137,13 @@ function outcomeOf({ kind, code }: StateRule, error: ServerError, stage: Stage):
 }
 
 function fromServer(error: ServerError, server: string, stage: Stage): Verdict {
-  const found = STATES[error.code] ?? STATES[error.code.slice(0, 2)] ?? FAILED
-  const isUnnamedOnly = NAME_LOST.has(error.code)
   // A plan that was kept from before a migration; a new connection makes a new one.
-  const isStalePlan = error.routine === 'RevalidateCachedQuery'
-  const isConflict = found.kind === 'conflict' || isUnnamedOnly || isStalePlan
+  const isStalePlan = error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
+  const found = isStalePlan ? STALE_PLAN : (STATES[error.code] ?? STATES[error.code.slice(0, 2)] ?? FAILED)
+  const isConflict = found.kind === 'conflict'
   const outcome = isConflict ? 'notDone' : outcomeOf(found, error, stage)
-  const code = isConflict ? 'STORE_BUSY' : found.code
   return {
-    error: new HoldfastError(code, `PostgreSQL at ${server} ${found.advice} (${saidBy(error)}, ${error.code})`, {
+    error: new HoldfastError(found.code, `PostgreSQL at ${server} ${found.advice} (${saidBy(error)}, ${error.code})`, {
       details: {
         outcome,
         server,
@@ -153,7 +154,7 @@ function fromServer(error: ServerError, server: string, stage: Stage): Verdict {
     }),
     isDiscarded: found.kind === 'cut' || found.kind === 'elsewhere' || isStalePlan || error.severity !== 'ERROR',
     isConflict,
-    isUnnamedOnly,
+    isUnnamedOnly: NAME_LOST.has(error.code),
     isCrash: CRASHES.has(error.code),
   }
 }

@@ -69,13 +69,15 @@ export class Exchange {
       }
       // A process that was held up finds the timer due before it reads the answer that came in time: read first.
       const deadline = deadlines.add(answerMs, () => timers.defer(expire))
-      client.query({ ...query, types: COLUMN_TYPES }, (error: Error | null, result: QueryResult) => {
+      const done = (error: Error, result: QueryResult): void => {
         deadlines.delete(deadline)
         if (isSettled) return
-        if (error) return fail(error)
         isSettled = true
-        resolve(result)
-      })
+        if (error) fail(error)
+        else resolve(result)
+      }
+      // Given a callback it returns nothing.
+      void client.query({ ...query, types: COLUMN_TYPES }, done)
     })
   }
 

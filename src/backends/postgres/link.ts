@@ -27,6 +27,8 @@ export interface Answer {
 export type RowMode = 'object' | 'array'
 
 export interface LinkFacts extends ServerFacts {
+  /** As messages name it. */
+  readonly server: string
   /** Connections have no settings and no prepared statements of ours: they lead through a pooler. */
   readonly isPooled: boolean
   /** How often something was done again after a conflict with others. */
@@ -89,7 +91,7 @@ export class PostgresLink implements Link {
 
   get facts(): LinkFacts {
     const { facts, changeCount } = this.watch
-    return { ...facts, isPooled: this.isPooled, repeats: this.repeats, changes: changeCount }
+    return { ...facts, server: this.source.server, isPooled: this.isPooled, repeats: this.repeats, changes: changeCount }
   }
 
   onChange(listener: ChangeListener): () => void {

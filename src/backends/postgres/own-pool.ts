@@ -127,6 +127,7 @@ export class OwnPool implements ClientSource {
   }
 
   async close(): Promise<void> {
+    this.borrowing.close()
     await this.pool.end()
     this.timers.set(
       () => {

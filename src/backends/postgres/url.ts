@@ -76,7 +76,7 @@ function parse(url: string, known: readonly string[]): { readonly target: Target
   if (applicationName === '' || Buffer.byteLength(applicationName) > APPLICATION_NAME_BYTES_MAX)
     throw refuse(`application_name must have 1 to ${APPLICATION_NAME_BYTES_MAX} bytes`)
   const database = decode(path, 'the database')
-  if (database.includes('/')) throw refuse("the database is one word after the host; write a '/' in it %2F")
+  if (path.includes('/')) throw refuse("the database is one word after the host; write a '/' in it %2F")
   refuseNul({ database, applicationName })
   const target = {
     endpoints,
@@ -138,8 +138,9 @@ function readUserinfo(userinfo: string | undefined): Pick<Target, 'user' | 'pass
 function readQuery(query: string, known: readonly string[]): Parameters {
   const parameters = new Map<string, string>()
   for (const [name, value] of new URLSearchParams(query.replaceAll('+', '%2B'))) {
-    // What does not look like a name may be the rest of a password.
-    if (!/^\w{1,40}$/.test(name)) throw refuse("after '?' come parameters; in user or password write %3F for '?'")
+    // What does not look like parameters may be the rest of a password.
+    if (!known.includes(name) && (!/^\w{1,40}$/.test(name) || query.includes('@')))
+      throw refuse("after '?' come parameters; in user or password write %3F for '?'")
     if (!known.includes(name)) throw refuse(`unknown parameter '${name}'; known are ${[...known].sort().join(', ')}`)
     if (parameters.has(name)) throw refuse(`parameter '${name}' is given twice`)
     parameters.set(name, value)

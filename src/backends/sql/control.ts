@@ -1,7 +1,7 @@
 /** What operators and clients do to jobs from outside: cancel, promote, pause; and the upkeep of the store. */
 import type { JobId } from '../../job.ts'
 import { isTerminal } from '../../job.ts'
-import type { CancelOutcome, Reply, Request } from '../protocol/index.ts'
+import type { CancelOutcome, PromoteOutcome, Reply, Request } from '../protocol/index.ts'
 import { buryDeadlined, promoteDue } from './due.ts'
 import { ENDING, type Ending, endRow } from './ending.ts'
 import { byId, change, missed, type Plan, read, write } from './plan.ts'
@@ -68,15 +68,17 @@ function cancellationOf({ id, state, token }: FoundRow, keepMs: number | null): 
 }
 
 export function* promote({ ids }: Request<'job.promote'>): Plan<Reply<'job.promote'>> {
-  const outcome = yield* write('job_promote', byId(ids))
-  const rows = yield* read<FoundRow>('job_find', byId(missed(ids, outcome)))
-  const known = new Set(rows.map(({ id }) => id))
-  return {
-    outcomes: ids.map((id, index) => {
-      if (outcome.written[index] === true) return 'promoted'
-      return known.has(id) ? 'invalid_state' : 'not_found'
-    }),
-  }
+  const distinct = [...new Set(ids)]
+  const outcome = yield* write('job_promote', byId(distinct))
+  const left = missed(distinct, outcome)
+  const known = new Set((yield* read<FoundRow>('job_find', byId(left))).map(({ id }) => id))
+  // The second of the same id finds it promoted.
+  const fresh = new Set(distinct.filter((id) => !left.includes(id)))
+  const outcomes = ids.map((id): PromoteOutcome => {
+    if (fresh.delete(id)) return 'promoted'
+    return known.has(id) || !left.includes(id) ? 'invalid_state' : 'not_found'
+  })
+  return { outcomes }
 }
 
 export function* policy({ changes }: Request<'queue.policy'>): Plan<Reply<'queue.policy'>> {

@@ -1,6 +1,7 @@
 /** Accepts jobs. An id or key that is known, live or archived, is answered with the job that has it. */
 import type { JobDefinition } from '../../job.ts'
 import type { EnqueueResult, Reply, Request } from '../protocol/index.ts'
+import { ENDING, endRow } from './ending.ts'
 import { byId, missed, type Plan, type Row, read, write } from './plan.ts'
 import { corrupt, readState, writeObject } from './row.ts'
 
@@ -21,9 +22,25 @@ function* enqueueAll(jobs: readonly JobDefinition[], isAnySent: boolean): Plan<r
     const state = runAtOf(job, outcome.now) > outcome.now ? 'scheduled' : 'queued'
     results.set(job, { outcome: 'created', id: job.id, state })
   }
-  if (isAnySent) for (const [job, result] of yield* withdrawCopies(created)) results.set(job, result)
-  for (const [job, result] of yield* findKnown(missed(jobs, outcome))) results.set(job, result)
+  const others = missed(jobs, outcome)
+  const copies = isAnySent ? yield* withdrawCopies(created) : NONE
+  for (const [job, result] of copies) results.set(job, result)
+  // What a copy stood in the way of is free again.
+  const known = copies.size > 0 && others.length > 0 ? yield* answersTo(others) : yield* findKnown(others)
+  for (const [job, result] of known) results.set(job, result)
   return jobs.map((job) => results.get(job) ?? unanswered(job))
+}
+
+const NONE: ReadonlyMap<JobDefinition, EnqueueResult> = new Map()
+
+function* answersTo(jobs: readonly JobDefinition[]): Plan<ReadonlyMap<JobDefinition, EnqueueResult>> {
+  const results = yield* enqueueAll(jobs, true)
+  return new Map(
+    jobs.flatMap((job, index) => {
+      const result = results[index]
+      return result === undefined ? [] : [[job, result] as const]
+    }),
+  )
 }
 
 const runAtOf = ({ runAt, delayMs }: JobDefinition, now: number): number => runAt ?? now + delayMs
@@ -60,9 +77,10 @@ function* withdrawCopies(created: readonly JobDefinition[]): Plan<ReadonlyMap<Jo
   const ended = yield* read<{ id: string; state: string }>('archive_find', byId(created.map(({ id }) => id)))
   const states = new Map(ended.map(({ id, state }) => [id, readState(state, id)]))
   const copies = created.filter(({ id }) => states.has(id))
+  const withdrawal = { ...ENDING, token: null, to: 'cancelled', keepMs: 0 } as const
   yield* write(
-    'job_delete',
-    copies.flatMap(({ id }) => ['queued', 'scheduled'].map((from) => ({ id, from, token: null }))),
+    'job_end',
+    copies.flatMap(({ id }) => ['queued', 'scheduled'].map((from) => endRow({ ...withdrawal, id, from }))),
   )
   return new Map(copies.map((job) => [job, { outcome: 'created', id: job.id, state: states.get(job.id) ?? 'queued' }]))
 }

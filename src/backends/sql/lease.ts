@@ -1,5 +1,5 @@
 /** Leases after the grant: renewed, reaped once they ran out, and used to store progress. */
-import type { ExpiredLease, Reply, Request, Verdict } from '../protocol/index.ts'
+import type { ExpiredLease, LeaseRef, Reply, Request, Verdict } from '../protocol/index.ts'
 import { byId, missed, type Plan, read, write } from './plan.ts'
 import type { FoundRow } from './settle.ts'
 import { settle } from './settle.ts'
@@ -25,17 +25,23 @@ function* knownIds(ids: readonly string[]): Plan<ReadonlySet<string>> {
 }
 
 export function* progress({ updates }: Request<'job.progress'>): Plan<Reply<'job.progress'>> {
+  // The last word of a lease counts for all that came with it.
+  const last = [...new Map(updates.map((update) => [leaseName(update), update])).values()]
   const outcome = yield* write(
     'job_progress',
-    updates.map(({ id, token, progress: value }) => ({ id, token, progress: value })),
+    last.map(({ id, token, progress: value }) => ({ id, token, progress: value })),
   )
-  const known = yield* knownIds(missed(updates, outcome).map(({ id }) => id))
-  const verdicts = updates.map(({ id }, index): Verdict => {
-    if (outcome.written[index] === true) return 'applied'
-    return known.has(id) ? 'leaseLost' : 'gone'
+  const lost = missed(last, outcome)
+  const known = yield* knownIds(lost.map(({ id }) => id))
+  const without = new Set(lost.map(leaseName))
+  const verdicts = updates.map((update): Verdict => {
+    if (!without.has(leaseName(update))) return 'applied'
+    return known.has(update.id) ? 'leaseLost' : 'gone'
   })
   return { verdicts }
 }
+
+const leaseName = ({ id, token }: LeaseRef): string => `${id} ${token}`
 
 /** A lease that was renewed or settled since it was seen as expired is left alone; after a reaped one its token proves nothing. */
 export function* reap({ decisions, limit }: Request<'lease.reap'>): Plan<Reply<'lease.reap'>> {

@@ -20,13 +20,13 @@ kept AS (
     id, lane, "to", type, CASE WHEN keeps_token <> 0 THEN token END, worker_id, idempotency_key, trace_id, replay_of,
     dlq_code, retry, metadata, coalesce(failure::json, last_failure, failure_if_none::json),
     CASE WHEN recorded OR outcome IS NOT NULL THEN (
-      SELECT json_agg(attempt ORDER BY attempt.lease_epoch)
+      SELECT json_agg(made ORDER BY made.lease_epoch)
       FROM (
         SELECT * FROM past WHERE past.job_seq = ended.seq
         UNION ALL
         SELECT seq, lease_epoch, started_at, now, duration_ms, attempts, outcome, worker_id, attempt_failure::json
         WHERE outcome IS NOT NULL
-      ) AS attempt
+      ) AS made
     ) END,
     payload, payload_bytes, progress, progress_bytes,
     CASE WHEN left(output, 2) <> '\x' THEN output::json END,

@@ -15,7 +15,9 @@ input AS MATERIALIZED (
 ),
 taken AS (
   INSERT INTO holdfast.key (ns, lane, key, id)
-  SELECT $1, lane, key, id FROM input WHERE key IS NOT NULL ORDER BY lane, key
+  SELECT $1, lane, key, id FROM input
+  WHERE key IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holdfast.job AS job WHERE job.ns = $1 AND job.id = input.id)
+  ORDER BY lane, key
   ON CONFLICT DO NOTHING
   RETURNING id
 ),
