@@ -2,7 +2,15 @@
  * What holds for `enqueueTx` whatever library the transaction is of: the order and its job are there together or not at all,
  * and the job is what `enqueue` would have made of it. The libraries have one connection, and the store uses none of theirs.
  */
-import { defineJob, type EnqueueOptions, type Holdfast, handle, type JobHandle, type JobRecord } from 'holdfast'
+import {
+  defineJob,
+  type EnqueueOptions,
+  type Holdfast,
+  handle,
+  isHoldfastError,
+  type JobHandle,
+  type JobRecord,
+} from 'holdfast'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { eventually, gate, rejection } from '../support/event.ts'
@@ -15,6 +23,8 @@ export interface Place {
   /** For the libraries. */
   readonly location: string
   orders(): Promise<readonly number[]>
+  /** What the error is when the database refuses a job of the type `refused`. */
+  readonly refusal: object
   remove(): Promise<void>
 }
 
@@ -184,6 +194,14 @@ export function libraryTests(library: Library, openPlace: () => Promise<Place>):
       expect((await hf.stats()).total).toBe(1)
     })
   }
+
+  it('what the database refuses is an error of ours whatever the library makes of it, and leaves neither', async () => {
+    const error = await rejection(() => transaction((tx) => hf.enqueueTx(tx, 'refused', 1)))
+    expect(isHoldfastError(error)).toBe(true)
+    expect(error).toMatchObject(place.refusal)
+    expect(await place.orders()).toEqual([])
+    expect((await hf.stats()).total).toBe(0)
+  })
 
   it('a transaction that has ended is refused', async () => {
     const kept: Parameters<Work['enqueue']>[0][] = []

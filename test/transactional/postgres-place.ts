@@ -18,6 +18,12 @@ export interface PostgresPlace extends Place {
   readonly client: Client
 }
 
+const REFUSING = `
+  CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'no space is left' USING ERRCODE = '53100'; END $$;
+  CREATE TRIGGER refusing BEFORE INSERT ON holdfast.job FOR EACH ROW WHEN (NEW.type = 'refused')
+    EXECUTE FUNCTION refuse()`
+
 /** Makes the database; the places in it are told apart by their namespaces. */
 export async function openDatabase(
   server: PostgresServer,
@@ -28,7 +34,7 @@ export async function openDatabase(
   const client = new Client({ connectionString: location })
   await client.connect()
   await client.query(`CREATE SCHEMA holdfast; ${await readFile(MIGRATION, 'utf8')}`)
-  await client.query('CREATE TABLE orders (id integer PRIMARY KEY)')
+  await client.query(`CREATE TABLE orders (id integer PRIMARY KEY); ${REFUSING}`)
   let places = 0
   return {
     place: async () => {
@@ -37,6 +43,7 @@ export async function openDatabase(
       await client.query('TRUNCATE orders')
       return {
         client,
+        refusal: { code: 'STORE_FULL', retryable: true, details: { sqlState: '53100', outcome: 'notDone' } },
         location,
         connect: () => connectPostgres(location, namespace),
         orders: async () => {

@@ -91,7 +91,13 @@ export class PostgresLink implements Link {
 
   get facts(): LinkFacts {
     const { facts, changeCount } = this.watch
-    return { ...facts, server: this.source.server, isPooled: this.isPooled, repeats: this.repeats, changes: changeCount }
+    return {
+      ...facts,
+      server: this.source.server,
+      isPooled: this.isPooled,
+      repeats: this.repeats,
+      changes: changeCount,
+    }
   }
 
   onChange(listener: ChangeListener): () => void {

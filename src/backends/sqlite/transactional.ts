@@ -30,6 +30,8 @@ export interface SqliteTransactionalOptions {
   readonly clock: Clock
 }
 
+/** What every library gives for a row that was written; not all of them tell how many there were. */
+const WRITTEN = '\nRETURNING 1 AS written'
 const MAIN_FILE = "SELECT file FROM pragma_database_list WHERE name = 'main'"
 
 export class SqliteTransactional implements TransactionalEnqueue {
@@ -68,7 +70,7 @@ export class SqliteTransactional implements TransactionalEnqueue {
     const row = { name: this.options.namespace }
     const known = firstValue(yield* run('namespace_find', row))
     if (known !== undefined) return Number(known)
-    yield* run('namespace_add', row)
+    yield* run('namespace_add', row, WRITTEN)
     return Number(firstValue(yield* run('namespace_find', row)))
   }
 
@@ -93,7 +95,7 @@ function* through<T>(plan: Plan<T>, scope: Scope): TransactionSteps<T> {
 function* runStep({ kind, name, rows }: Step, scope: Scope): TransactionSteps<StepResult> {
   const isRead = kind === 'read'
   const answers: TransactionRows[] = []
-  for (const row of rows) answers.push(yield* run(name, { ...row, ...scope }, isRead ? '' : '\nRETURNING 1 AS written'))
+  for (const row of rows) answers.push(yield* run(name, { ...row, ...scope }, isRead ? '' : WRITTEN))
   if (isRead) return answers.flat() as readonly Row[]
   return { written: answers.map(({ length }) => length > 0), now: scope.now }
 }
