@@ -233,15 +233,25 @@ describe('enqueueTx in a transaction of PostgreSQL', () => {
     await pooler.close()
   })
 
-  it('a role that may not write jobs is told so', async () => {
-    await place.client.query("DROP ROLE IF EXISTS guest; CREATE ROLE guest LOGIN PASSWORD 'guest'")
-    await place.client.query('GRANT USAGE ON SCHEMA holdfast TO guest')
+  it('a role that may not write jobs is told so, and needs no more than the rights that docs/transactions.md names', async () => {
+    const { client: admin } = place
+    await admin.query("DROP ROLE IF EXISTS guest; CREATE ROLE guest LOGIN PASSWORD 'guest'")
+    await admin.query('GRANT USAGE ON SCHEMA holdfast TO guest')
     const guest = await another(place.location.replace(/\/\/[^@]+@/, '//guest:guest@'))
     await guest.query('BEGIN')
     expect(await rejection(hf.enqueueTx(guest, task, 1))).toMatchObject({
       code: 'STORE_DENIED',
       details: { sqlState: '42501' },
     })
+    await guest.query('ROLLBACK')
+    await admin.query('GRANT INSERT ON holdfast.job, holdfast.key TO guest')
+    await admin.query('GRANT SELECT ON holdfast.namespace, holdfast.job, holdfast.key, holdfast.archive TO guest')
+    await guest.query('BEGIN')
+    for (const expected of [false, true])
+      expect((await hf.enqueueTx(guest, task, 1, { idempotencyKey: 'k' })).deduplicated).toBe(expected)
+    await guest.query('COMMIT')
+    expect(await total()).toBe(1)
     await guest.end()
+    await admin.query('DROP OWNED BY guest; DROP ROLE guest')
   })
 })

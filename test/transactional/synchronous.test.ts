@@ -1,6 +1,6 @@
 /** In a synchronous transaction the job is written, or the error thrown, before `enqueueTx` returns: nothing can be awaited there. */
 import Database from 'better-sqlite3'
-import { connect, defineJob, type Holdfast, type JobHandle } from 'holdfast'
+import { connect, defineJob, type Holdfast, handle, type JobHandle } from 'holdfast'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { freshPath } from '../sqlite/support.ts'
@@ -75,6 +75,35 @@ describe('enqueueTx on a Database of better-sqlite3', () => {
     const enqueued = hf.enqueueTx(db, mail, { to: 'ada' })
     expect(await rejection(enqueued)).toMatchObject({ code: 'INVALID_ARGUMENT', details: { field: 'transaction' } })
     expect(count('holdfast_job')).toBe(0)
+  })
+
+  it('gives a handle that knows of a job which ended and was not kept', async () => {
+    const keeping = await connect(`sqlite:${path}`, { logger: silent, keepCompleted: 0 })
+    const worker = await keeping.worker({ handlers: [handle(mail, () => 'sent')] })
+    db.exec('BEGIN IMMEDIATE')
+    const result = keeping.enqueueTx(db, mail, { to: 'ada' }).then((job) => job.result({ timeout: '10s' }))
+    result.catch(() => {})
+    db.exec('COMMIT')
+    expect(await codeOf(result)).toBe('RESULT_NOT_KEPT')
+    await worker.stop()
+    await keeping.close()
+  })
+
+  it('asks a DatabaseSync that cannot say whether a transaction is open by a BEGIN', async () => {
+    // The shape of node:sqlite before Node 22.16, on the same SQLite.
+    const early = {
+      prepare: (text: string) => ({ all: (...values: unknown[]) => db.prepare<unknown[]>(text).all(values) }),
+      exec: (text: string) => void db.exec(text),
+      createSession: () => ({}),
+      applyChangeset: () => true,
+    }
+    expect(await codeOf(hf.enqueueTx(early, mail, { to: 'ada' }))).toBe('INVALID_ARGUMENT')
+    expect(db.inTransaction).toBe(false)
+    db.exec('BEGIN')
+    await hf.enqueueTx(early, mail, { to: 'ada' })
+    expect(db.inTransaction).toBe(true)
+    db.exec('COMMIT')
+    expect(count('holdfast_job')).toBe(1)
   })
 
   it('goes with the inner transaction that it was called in', async () => {
