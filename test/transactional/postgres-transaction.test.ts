@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { eventually, rejection } from '../support/event.ts'
 import { TransactionPooler } from '../support/pooler.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
-import { connectPostgres, openDatabase, type PostgresPlace } from './postgres-place.ts'
+import { connectPostgres, makeStore, openDatabase, type PostgresPlace } from './postgres-place.ts'
 
 const task = defineJob<number>('task')
 
@@ -212,6 +212,19 @@ describe('enqueueTx in a transaction of PostgreSQL', () => {
     }
     expect((await theirs.stats()).total).toBe(0)
     await theirs.close()
+    await other.close()
+  })
+
+  it('a store in a schema of another name gets the job', async () => {
+    await makeStore(place.client, 'my-Jobs')
+    const other = await connectPostgres(`${place.location}?schema=my-Jobs`, 'default')
+    await client.query('BEGIN')
+    const options = { idempotencyKey: 'k' }
+    const job = await other.enqueueTx(client, task, 1, options)
+    expect((await other.enqueueTx(client, task, 1, options)).id).toBe(job.id)
+    await client.query('COMMIT')
+    expect(await other.get(job.id)).toMatchObject({ state: 'queued' })
+    expect(await hf.get(job.id)).toBeNull()
     await other.close()
   })
 

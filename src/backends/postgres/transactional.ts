@@ -18,7 +18,7 @@ import {
 } from '../transactional.ts'
 import { verdictOf } from './errors.ts'
 import type { Link } from './link.ts'
-import { inSchema, type Statements, valuesFor } from './statement.ts'
+import { inSchema, type Statement, type Statements, valuesFor } from './statement.ts'
 
 export interface PostgresTransactionalOptions {
   readonly statements: Statements
@@ -31,6 +31,8 @@ export interface PostgresTransactionalOptions {
 export class PostgresTransactional implements TransactionalEnqueue {
   readonly dialect = 'postgres'
   private readonly options: PostgresTransactionalOptions
+  /** By the name of the statement, which is always of the same kind. */
+  private readonly texts = new Map<string, string>()
 
   constructor(options: PostgresTransactionalOptions) {
     this.options = options
@@ -50,9 +52,18 @@ export class PostgresTransactional implements TransactionalEnqueue {
     const statement = statements.get(step.name)
     const [, ...values] = valuesFor(statement, 0, step)
     const isRead = step.kind === 'read'
-    const text = inText(statement.text, inSchema(NAMESPACE, statements.schema))
-    const rows = yield { text: isRead ? asJson(text) : text, values: [mark, ...values.map(toText)] }
+    const rows = yield { text: this.textOf(statement, isRead), values: [mark, ...values.map(toText)] }
     return isRead ? rows.map((row) => readRow([row])) : writtenOf(step, rows)
+  }
+
+  private textOf({ name, text }: Statement, isRead: boolean): string {
+    let made = this.texts.get(name)
+    if (made === undefined) {
+      const inText = castToText(text, inSchema(NAMESPACE, this.options.statements.schema))
+      made = isRead ? asJson(inText) : inText
+      this.texts.set(name, made)
+    }
+    return made
   }
 
   toError(cause: unknown): HoldfastError {
@@ -95,7 +106,7 @@ export async function markOf(link: Link, schema: string, ns: number): Promise<st
 }
 
 /** Every parameter as text; the first is the mark, which only the database of the store leads to a namespace. */
-function inText(text: string, namespace: string): string {
+function castToText(text: string, namespace: string): string {
   return text.replaceAll(/\$(\d+)/g, (parameter) => (parameter === '$1' ? namespace : `${parameter}::text`))
 }
 

@@ -81,6 +81,7 @@ export class SqliteTransactional implements TransactionalEnqueue {
 }
 
 function isSameFile(one: string, other: string): boolean {
+  if (one === other) return true
   const [a, b] = [one, other].map((path) => statSync(path, { throwIfNoEntry: false }))
   return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino
 }
