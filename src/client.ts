@@ -30,6 +30,7 @@ import { createUlidFactory, type Random, systemRandom } from './random.ts'
 import { Runtime } from './runtime.ts'
 import { type Health, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
 import { createLogger, guardLogger, type Logger, limitWarnings, type Warn } from './telemetry.ts'
+import type { Transaction } from './transactions/caller-transaction.ts'
 import { toSettings, Worker, type WorkerOptions } from './worker.ts'
 
 /** A client of ioredis, `Redis` or `Cluster`: read for where and how it connects, and otherwise left alone. */
@@ -73,13 +74,19 @@ export interface Holdfast {
   enqueue(type: string, input: unknown, options?: EnqueueOptions): Promise<JobHandle>
   /** Checks all entries first, then writes them in as few steps as the store allows. */
   enqueueMany(requests: readonly EnqueueRequest[]): Promise<JobHandle[]>
-  /** Enqueues inside the caller's own transaction. Rejects with UNSUPPORTED unless `capabilities.transactionalEnqueue`. */
-  enqueueTx(
-    transaction: unknown,
-    job: JobContract | string,
-    input: unknown,
+  /**
+   * Enqueues inside the caller's own transaction, on its connection: the job is there when it commits, and never was when it
+   * does not. A delay counts from the call. Rejects as `enqueue` does before anything is written, with INVALID_ARGUMENT when
+   * `transaction` is no open transaction of this store, and with UNSUPPORTED unless `capabilities.transactionalEnqueue`. In a
+   * synchronous transaction (better-sqlite3, node:sqlite) the job is written when it returns, and errors are thrown.
+   */
+  enqueueTx<Input, Output>(
+    transaction: Transaction,
+    job: Contract<Input, Output>,
+    input: Input,
     options?: EnqueueOptions,
-  ): Promise<JobHandle>
+  ): Promise<JobHandle<Output>>
+  enqueueTx(transaction: Transaction, type: string, input: unknown, options?: EnqueueOptions): Promise<JobHandle>
   get(id: JobId): Promise<JobDetail | null>
   list(options?: ListOptions): Promise<JobPage>
   attempts(id: JobId): Promise<readonly AttemptRecord[]>
@@ -209,7 +216,8 @@ function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts):
     require: (wanted: Partial<Capabilities>) => requireCapabilities(capabilities, wanted),
     enqueue: (job: JobContract | string, input: unknown, options?: EnqueueOptions) => jobs.enqueue(job, input, options),
     enqueueMany: (requests: readonly EnqueueRequest[]) => jobs.enqueueMany(requests),
-    enqueueTx: () => Promise.reject(unsupported('transactionalEnqueue')),
+    enqueueTx: (transaction: Transaction, job: JobContract | string, input: unknown, options: EnqueueOptions = {}) =>
+      jobs.enqueueTx(transaction, { job, input, options }),
     get: (id: JobId) => jobs.get(id),
     list: (options?: ListOptions) => jobs.list(options),
     attempts: (id: JobId) => jobs.attempts(id),
@@ -250,10 +258,6 @@ async function closeAll(runtimes: Set<Runtime>, { backend, warn }: Engine): Prom
 }
 
 const closed = (): HoldfastError => new HoldfastError('CLOSED', 'the client was closed')
-
-function unsupported(capability: keyof Capabilities): HoldfastError {
-  return new HoldfastError('UNSUPPORTED', `this store does not offer ${capability}`, { details: { capability } })
-}
 
 async function storeProgress(
   backend: BackendActor,

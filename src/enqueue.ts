@@ -63,41 +63,63 @@ export function toTarget(job: JobContract | string): EnqueueTarget {
   }
 }
 
-/** Checks `input` against the schema; the original is what is stored, since the handler's side parses it again. */
-export async function validateInput(target: Pick<JobContract, 'type' | 'input'>, input: unknown): Promise<unknown> {
-  if (target.input === null) return input
-  const result = await askSchema(target.input, target.type, input)
-  if ('value' in result) return result.value
-  const { issues } = result
-  const first = issues[0]
-  throw new HoldfastError(
-    'VALIDATION_FAILED',
-    `input of '${target.type}' is not valid: ${first === undefined ? 'the schema refused it' : `${first.path}: ${first.message}`}`,
-    { details: { field: 'input', issues } },
+/**
+ * Checks `input` against the schema; the original is what is stored, since the handler's side parses it again. Throws
+ * VALIDATION_FAILED at once when the schema answers at once; a promise is given only by a schema that gave one.
+ */
+export function checkInput({ type, input: schema }: Pick<JobContract, 'type' | 'input'>, input: unknown): Check {
+  if (schema === null) return
+  let result: unknown
+  try {
+    result = schema['~standard'].validate(input)
+  } catch (cause) {
+    throw schemaFailed(type, cause)
+  }
+  if (!isThenable(result)) return judge(type, result)
+  return Promise.resolve(result).then(
+    (later) => judge(type, later),
+    (cause) => {
+      throw schemaFailed(type, cause)
+    },
   )
 }
 
-type Schema = NonNullable<JobContract['input']>
+type Check = void | Promise<void>
+
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === 'object' && value !== null && typeof Reflect.get(value, 'then') === 'function'
 
 interface Issue {
   readonly path: string
   readonly message: string
 }
 
-type Checked = { readonly value: unknown } | { readonly issues: readonly Issue[] }
+function judge(type: string, result: unknown): void {
+  const issues = issuesOf(type, result)
+  if (issues === null) return
+  const [first] = issues
+  throw new HoldfastError(
+    'VALIDATION_FAILED',
+    `input of '${type}' is not valid: ${first === undefined ? 'the schema refused it' : `${first.path}: ${first.message}`}`,
+    { details: { field: 'input', issues } },
+  )
+}
 
-/** What the schema says; one that throws, or gives an answer that is none, has not found the input valid. */
-async function askSchema({ '~standard': schema }: Schema, type: string, input: unknown): Promise<Checked> {
+/** What the schema found wrong; null: nothing. One that gives an answer that is none has not found the input valid. */
+function issuesOf(type: string, result: unknown): readonly Issue[] | null {
   try {
-    const result: unknown = await schema.validate(input)
     if (typeof result !== 'object' || result === null) throw new TypeError('it gave no result')
     const issues: unknown = Reflect.get(result, 'issues')
-    if (issues === undefined) return { value: Reflect.get(result, 'value') }
-    return { issues: Array.isArray(issues) ? issues.slice(0, 10).map(readIssue) : [] }
+    if (issues === undefined) return null
+    return Array.isArray(issues) ? issues.slice(0, 10).map(readIssue) : []
   } catch (cause) {
-    const problem = `the schema of '${type}' failed: ${toFailure(cause).message}`
-    throw new HoldfastError('VALIDATION_FAILED', problem, { details: { field: 'input', issues: [] }, cause })
+    throw schemaFailed(type, cause)
   }
+}
+
+function schemaFailed(type: string, cause: unknown): HoldfastError {
+  const problem = `the schema of '${type}' failed: ${toFailure(cause).message}`
+  return new HoldfastError('VALIDATION_FAILED', problem, { details: { field: 'input', issues: [] }, cause })
 }
 
 const readIssue = (issue: StandardSchemaV1.Issue): Issue => ({ path: pathOf(issue.path), message: issue.message })
@@ -107,7 +129,7 @@ function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] |
   return ['input', ...keys].join('.')
 }
 
-/** Builds the definition. The input must have passed `validateInput`. */
+/** Builds the definition. The input must have passed `checkInput`. */
 export function toDefinition(
   target: EnqueueTarget,
   input: unknown,

@@ -49,34 +49,52 @@ export interface JobHandle<Output = unknown> {
   readonly deduplicated: boolean
   /**
    * Waits for the job to end and gives its output. `timeout` defaults to 60 s. Rejects with JOB_DEAD or JOB_CANCELLED when it
-   * ended so, RESULT_TIMEOUT, RESULT_NOT_KEPT when there is none to give, JOB_NOT_FOUND.
+   * ended so, RESULT_TIMEOUT, RESULT_NOT_KEPT when there is none to give, JOB_NOT_FOUND. After `enqueueTx` it waits for the
+   * commit as well, so it is of no use inside the transaction; one that was rolled back is a RESULT_TIMEOUT.
    */
   result(options?: { readonly timeout?: Duration }): Promise<Output>
+}
+
+/** What a handle is of. `isCommitted` is false when the job can be read only once its transaction has ended. */
+export interface Enqueued {
+  readonly id: JobId
+  readonly deduplicated: boolean
+  readonly isCommitted: boolean
 }
 
 class Handle<Output> implements JobHandle<Output> {
   readonly id: JobId
   readonly deduplicated: boolean
+  readonly #isCommitted: boolean
   readonly #context: ResultContext
 
-  constructor(id: JobId, deduplicated: boolean, context: ResultContext) {
+  constructor({ id, deduplicated, isCommitted }: Enqueued, context: ResultContext) {
     this.id = id
     this.deduplicated = deduplicated
+    this.#isCommitted = isCommitted
     this.#context = context
   }
 
   async result(options: { readonly timeout?: Duration } = {}): Promise<Output> {
     refuseUnknown(options, RESULT_OPTIONS, 'options')
     const timeoutMs = options.timeout === undefined ? RESULT_TIMEOUT_MS : parseDuration(options.timeout, 'timeout')
-    return (await awaitResult(this.id, timeoutMs, this.#context)) as Output
+    const wait = { id: this.id, timeoutMs, mayAppear: !this.#isCommitted }
+    return (await awaitResult(wait, this.#context)) as Output
   }
 }
 
-export function createHandle<Output>(id: JobId, deduplicated: boolean, context: ResultContext): JobHandle<Output> {
-  return new Handle(id, deduplicated, context)
+export function createHandle<Output>(enqueued: Enqueued, context: ResultContext): JobHandle<Output> {
+  return new Handle(enqueued, context)
 }
 
-async function awaitResult(id: JobId, timeoutMs: number, context: ResultContext): Promise<unknown> {
+interface Wait {
+  readonly id: JobId
+  readonly timeoutMs: number
+  /** The job may be in a transaction that has not ended. */
+  readonly mayAppear: boolean
+}
+
+async function awaitResult({ id, timeoutMs, mayAppear }: Wait, context: ResultContext): Promise<unknown> {
   const { backend, clock, timers, ended } = context
   const startedAt = clock.monotonic()
   let wasSeen = false
@@ -85,28 +103,35 @@ async function awaitResult(id: JobId, timeoutMs: number, context: ResultContext)
     const woken = new Promise<void>((resolve) => {
       wake = resolve
     })
-    ended.add(id, wake)
+    const hear = (): void => {
+      wasSeen = true // Whatever ends here was there, even if it is not kept.
+      wake()
+    }
+    ended.add(id, hear)
     try {
       const [job = null] = (await backend.ask('job.get', { ids: [id] })).jobs
       if (job !== null && isTerminal(job.state)) return resultOf(job)
-      if (job === null)
-        throw wasSeen
-          ? notKept(id)
-          : new HoldfastError('JOB_NOT_FOUND', `no job has the id ${id}`, { details: { jobId: id } })
-      wasSeen = true
+      if (job === null && wasSeen) throw notKept(id)
+      if (job === null && !mayAppear)
+        throw new HoldfastError('JOB_NOT_FOUND', `no job has the id ${id}`, { details: { jobId: id } })
+      wasSeen ||= job !== null
       const leftMs = timeoutMs - (clock.monotonic() - startedAt)
-      if (leftMs <= 0) {
-        throw new HoldfastError('RESULT_TIMEOUT', `the job is ${job.state}; it did not end within ${timeoutMs} ms`, {
-          details: { jobId: id, state: job.state },
-        })
-      }
+      if (leftMs <= 0) throw timedOut(id, timeoutMs, job)
       const timer = timers.set(wake, Math.min(pauseMs, leftMs))
       await woken
       timers.clear(timer)
     } finally {
-      ended.remove(id, wake)
+      ended.remove(id, hear)
     }
   }
+}
+
+function timedOut(id: JobId, timeoutMs: number, job: StoredJob | null): HoldfastError {
+  const problem =
+    job === null
+      ? `the transaction of the job was not committed within ${timeoutMs} ms`
+      : `the job is ${job.state}; it did not end within ${timeoutMs} ms`
+  return new HoldfastError('RESULT_TIMEOUT', problem, { details: { jobId: id, state: job?.state ?? null } })
 }
 
 const notKept = (id: JobId): HoldfastError =>

@@ -17,7 +17,8 @@ import {
   show,
 } from './config.ts'
 import type { EnqueueOptions, JobContract } from './contract.ts'
-import { type DefinitionContext, type EnqueueTarget, toDefinition, toTarget, validateInput } from './enqueue.ts'
+import { checkInput, type DefinitionContext, type EnqueueTarget, toDefinition, toTarget } from './enqueue.ts'
+import { type EnqueueTxRequest, enqueueTx } from './enqueue-tx.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
 import { type Explanation, explainJob } from './explain.ts'
 import {
@@ -88,10 +89,17 @@ export class JobOperations {
 
   async enqueue(job: JobContract | string, input: unknown, options: EnqueueOptions = {}): Promise<JobHandle> {
     const target = toTarget(job)
-    if (target.input !== null) await validateInput(target, input)
+    if (target.input !== null) await checkInput(target, input)
     const definition = toDefinition(target, input, options, this.#context.definition)
     const { results } = await this.#context.backend.ask('job.enqueue', { jobs: [definition], resend: false })
     return this.#handle(results[0])
+  }
+
+  /** Rejects; inside a synchronous transaction it throws. */
+  enqueueTx(transaction: unknown, request: EnqueueTxRequest): Promise<JobHandle> {
+    return enqueueTx(this.#context, transaction, request).then(({ id, outcome }) =>
+      createHandle({ id, deduplicated: outcome === 'deduplicated', isCommitted: false }, this.#context),
+    )
   }
 
   /** All or none of the entries is checked wrong; batches larger than the store's limit are written in several steps. */
@@ -120,7 +128,10 @@ export class JobOperations {
 
   #handle(result: EnqueueResult | undefined): JobHandle {
     if (result === undefined) throw new HoldfastError('INTERNAL', 'the store left an enqueue unanswered')
-    return createHandle(result.id, result.outcome === 'deduplicated', this.#context)
+    return createHandle(
+      { id: result.id, deduplicated: result.outcome === 'deduplicated', isCommitted: true },
+      this.#context,
+    )
   }
 
   async get(id: JobId): Promise<JobDetail | null> {
@@ -267,7 +278,7 @@ async function validateAll(targets: readonly EnqueueTarget[], requests: readonly
   for (const [index, target] of targets.entries()) {
     if (target.input === null) continue
     try {
-      await validateInput(target, requests[index]?.input)
+      await checkInput(target, requests[index]?.input)
     } catch (error) {
       inEntry(index, () => {
         throw error

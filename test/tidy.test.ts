@@ -43,10 +43,11 @@ const LAYERS: readonly (readonly [string, RegExp])[] = [
   ],
   ['lua', /^src\/lua\//],
   ['backends', /^src\/backends\//],
+  ['transactions', /^src\/transactions\//],
   ['actors', /^src\/actors\//],
   [
     'client',
-    /^src\/(client|runtime|engine|worker|worker-events|enqueue|explain|job-handle|job-operations|migrate|store-operations)\.ts$/,
+    /^src\/(client|runtime|engine|worker|worker-events|enqueue|enqueue-tx|explain|job-handle|job-operations|migrate|store-operations)\.ts$/,
   ],
   ['index', /^src\/index\.ts$/],
   ['cli', /^src\/cli\//],
@@ -136,7 +137,7 @@ describe('the engine', () => {
   const engine = source.filter(
     (file) =>
       /^src\/(actors|backends|lua|partitions)\//.test(file) ||
-      /^src\/(client|runtime|engine|worker|worker-events|enqueue|explain|job-handle|job-operations|migrate|store-operations)\.ts$/.test(
+      /^src\/(client|runtime|engine|worker|worker-events|enqueue|enqueue-tx|explain|job-handle|job-operations|migrate|store-operations)\.ts$/.test(
         file,
       ),
   )

@@ -4,6 +4,7 @@
  */
 import type { Backend } from '../backends/backend.ts'
 import type { MessageType, Reply, Request } from '../backends/protocol/index.ts'
+import type { TransactionalEnqueue } from '../backends/transactional.ts'
 import { type Clock, type Timers, withDeadline } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
 import { HoldfastError } from '../errors.ts'
@@ -79,6 +80,15 @@ export class BackendActor {
     // Whoever asks for health wants to be told of an outage, not to wait until it is over.
     const deadlineMs = type === 'store.health' ? Math.min(DEFAULTS.healthDeadlineMs, this.deadlineMs) : this.deadlineMs
     return this.caller.call(type, request as Request<typeof type>, deadlineMs)
+  }
+
+  /** What writes through a caller's transaction. Throws CLOSED, or UNSUPPORTED where the store has none. */
+  transactional(): TransactionalEnqueue {
+    if (this.isClosed) throw new HoldfastError('CLOSED', 'the client was closed')
+    const { transactional } = this.backend
+    if (transactional !== null) return transactional
+    const details = { capability: 'transactionalEnqueue' }
+    throw new HoldfastError('UNSUPPORTED', 'this store does not offer transactionalEnqueue', { details })
   }
 
   /** When messages of a type were last answered, and what went wrong since. */

@@ -7,6 +7,7 @@ import type { Random } from '../random.ts'
 import type { Warn } from '../telemetry.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { MessageType, Reply, Request } from './protocol/index.ts'
+import type { TransactionalEnqueue } from './transactional.ts'
 
 /** How large one call may be; more is split by the backend actor. */
 export interface BackendLimits {
@@ -31,6 +32,8 @@ export interface Backend {
   readonly name: string
   readonly capabilities: Capabilities
   readonly limits: BackendLimits
+  /** Writes through the caller's own transaction; null: the store does not offer it. */
+  readonly transactional: TransactionalEnqueue | null
   call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>>
   /** Hints about these lanes; others may come too. */
   subscribe(lanes: readonly string[], listener: HintListener): HintSubscription

@@ -57,7 +57,7 @@ export function storeSuite({ column, harness, capabilities }: SuiteContext): voi
       for (const flag of none) expect(error.message).toContain(flag)
       expect(await codeOf(() => hf.require({ teleport: true } as Partial<Capabilities>))).toBe('CAPABILITY_MISSING')
       if (!capabilities.transactionalEnqueue) {
-        expect(await codeOf(hf.enqueueTx({}, task, 1))).toBe('UNSUPPORTED')
+        expect(await codeOf(hf.enqueueTx({} as never, task, 1))).toBe('UNSUPPORTED')
         expect((await hf.stats()).total).toBe(0)
       }
     })

@@ -1,11 +1,12 @@
 /**
  * Planted protocol bugs: each is one exact replacement in one built file, or a few that belong together, and the quick suites that
  * must notice it. `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
- * Those of the Redis store have files of their own.
+ * Those of the Redis store and of `enqueueTx` have files of their own.
  */
 
 import { LUA_MUTANTS } from './lua.mjs'
 import { REDIS_MUTANTS } from './redis.mjs'
+import { TRANSACTIONAL_MUTANTS } from './transactional.mjs'
 
 const STORE = 'src/backends/memory/store.js'
 const SETTLE = 'src/backends/memory/settle.js'
@@ -382,4 +383,5 @@ export const MUTANTS = [
   },
   ...LUA_MUTANTS,
   ...REDIS_MUTANTS,
+  ...TRANSACTIONAL_MUTANTS,
 ]

@@ -117,6 +117,7 @@ type Fate = 'answered' | 'refused' | 'lost' | 'cut' | 'unheard' | 'repeated'
 export class FaultyBackend implements Backend {
   readonly name = 'simulated'
   readonly capabilities = MEMORY_CAPABILITIES
+  readonly transactional = null
   readonly limits = { enqueueJobs: 10, turnSettlements: 10, claimJobs: 10 }
   readonly onChange = neverChanges
   faults: Faults

@@ -21,6 +21,7 @@ type Answer = 'unknown' | 'notDone' | 'ok'
 class ScriptedBackend implements Backend {
   readonly name = 'scripted'
   readonly capabilities = MEMORY_CAPABILITIES
+  readonly transactional = null
   readonly limits = { enqueueJobs: 10, turnSettlements: 10, claimJobs: 10 }
   readonly onChange = neverChanges
   readonly requests: unknown[] = []

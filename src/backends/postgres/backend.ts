@@ -12,12 +12,13 @@ import { type Plan, read, write } from '../sql/plan.ts'
 import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
 import type { Link } from './link.ts'
-import type { PostgresLocation } from './location.ts'
+import { type PostgresLocation, serverOf } from './location.ts'
 import { migrate } from './migrate.ts'
 import { openWake } from './open-wake.ts'
 import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
 import { Statements } from './statement.ts'
+import { markOf, PostgresTransactional } from './transactional.ts'
 import type { Wake } from './wake.ts'
 
 /** What every PostgreSQL offers; how durable it is depends on the server. */
@@ -46,11 +47,13 @@ interface Parts {
   readonly runner: Runner
   readonly schemaVersion: number
   readonly wake: Wake
+  readonly transactional: PostgresTransactional
 }
 
 export class PostgresBackend implements Backend {
   readonly name = 'postgres'
   readonly capabilities: Capabilities
+  readonly transactional: PostgresTransactional
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
   private readonly parts: Parts
   private readonly plans = plansOf({ turn })
@@ -58,6 +61,7 @@ export class PostgresBackend implements Backend {
 
   private constructor(parts: Parts) {
     this.parts = parts
+    this.transactional = parts.transactional
     this.capabilities = Object.freeze({ ...POSTGRES_CAPABILITIES, durability: durabilityOf(parts.link.facts) })
   }
 
@@ -67,10 +71,14 @@ export class PostgresBackend implements Backend {
     const link = await openLink(location, options)
     try {
       const { version } = await migrate(link, options)
-      const runner = new Runner(link, new Statements(location.schema), -1)
+      const statements = new Statements(location.schema)
+      const runner = new Runner(link, statements, -1)
       runner.ns = await namespaceOf(runner, namespace)
+      const mark = await markOf(link, location.schema, runner.ns)
+      const server = location.kind === 'url' ? serverOf(location.target) : 'the server of the pool'
+      const transactional = new PostgresTransactional({ statements, mark, server })
       const wake = await openWake(link, options)
-      return new PostgresBackend({ link, runner, schemaVersion: version, wake })
+      return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional })
     } catch (error) {
       await link.close()
       throw error

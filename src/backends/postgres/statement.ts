@@ -63,8 +63,8 @@ export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"
 export const inSchema = (text: string, schema: string): string => text.replace(SCHEMA, `${quoted(schema)}.`)
 
 export class Statements {
+  readonly schema: string
   private readonly made = new Map<StatementName, Statement>()
-  private readonly schema: string
 
   constructor(schema: string) {
     this.schema = schema

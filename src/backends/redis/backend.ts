@@ -63,6 +63,7 @@ interface Parts {
 export class RedisBackend implements Backend {
   readonly name = 'redis'
   readonly capabilities: Capabilities
+  readonly transactional = null
   readonly limits = {
     enqueueJobs: BATCH.enqueueJobs * 4,
     turnSettlements: BATCH.settlements,

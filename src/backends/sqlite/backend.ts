@@ -12,6 +12,7 @@ import { hintsOf } from '../sql/hint.ts'
 import { type ConnectionOptions, MEMORY_PATH } from './connection.ts'
 import type { Call } from './group-commit.ts'
 import { StoreThread } from './thread.ts'
+import { SqliteTransactional } from './transactional.ts'
 
 export type SqliteBackendOptions = BackendOptions & ConnectionOptions
 
@@ -20,7 +21,7 @@ export const SQLITE_CAPABILITIES: Capabilities = Object.freeze({
   durability: 'power',
   sameHostProcesses: true,
   distributedWorkers: false,
-  transactionalEnqueue: false,
+  transactionalEnqueue: true,
   notifications: 'sameHost',
   ordering: Object.freeze(['fifo'] as const),
   retention: 'stored',
@@ -37,6 +38,7 @@ export const SQLITE_MEMORY_CAPABILITIES: Capabilities = Object.freeze({
   durableJobs: false,
   durability: 'none',
   sameHostProcesses: false,
+  transactionalEnqueue: false,
   notifications: 'process',
   retention: 'process',
 })
@@ -44,6 +46,7 @@ export const SQLITE_MEMORY_CAPABILITIES: Capabilities = Object.freeze({
 export class SqliteBackend implements Backend {
   readonly name = 'sqlite'
   readonly capabilities: Capabilities
+  readonly transactional: SqliteTransactional | null
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
   readonly onChange = neverChanges
   private readonly options: SqliteBackendOptions
@@ -53,7 +56,10 @@ export class SqliteBackend implements Backend {
 
   private constructor(options: SqliteBackendOptions) {
     this.options = options
-    this.capabilities = options.path === MEMORY_PATH ? SQLITE_MEMORY_CAPABILITIES : SQLITE_CAPABILITIES
+    const isMemory = options.path === MEMORY_PATH
+    this.capabilities = isMemory ? SQLITE_MEMORY_CAPABILITIES : SQLITE_CAPABILITIES
+    const { path, namespace, clock, readonly = false } = options
+    this.transactional = isMemory ? null : new SqliteTransactional({ path, namespace, clock, readonly })
   }
 
   /** Opens the file, creating and migrating it where needed. Rejects with one error naming the path. */

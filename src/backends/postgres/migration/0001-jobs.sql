@@ -1,8 +1,10 @@
 -- Live jobs in a small hot table, ended jobs in an archive that the claim never reads, attempts of live jobs that did not
 -- succeed apart from both; those of an ended job go with it. All times in epoch milliseconds.
+-- `mark` is found in no other store: whoever gives a transaction of another database is told so.
 CREATE TABLE holdfast.namespace (
   ns integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  name text COLLATE "C" NOT NULL UNIQUE
+  name text COLLATE "C" NOT NULL UNIQUE,
+  mark uuid NOT NULL UNIQUE DEFAULT gen_random_uuid()
 );
 
 CREATE TABLE holdfast.lane (

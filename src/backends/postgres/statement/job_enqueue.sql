@@ -29,8 +29,8 @@ added AS (
   SELECT
     $1, id, lane, key, CASE WHEN eligible_at > now THEN 'scheduled' ELSE 'queued' END, type, priority, now, now,
     eligible_at, deadline_at, timeout_ms, max_attempts, max_attempts_fixed <> 0, max_crashes, retry::json, metadata::json,
-    trace_id, replay_of, keep_result_ms, CASE WHEN left(payload, 2) <> '\x' THEN payload::json END,
-    CASE WHEN left(payload, 2) = '\x' THEN decode(substr(payload, 3), 'hex') END
+    trace_id, replay_of, keep_result_ms, CASE WHEN left(payload, 2) <> E'\\x' THEN payload::json END,
+    CASE WHEN left(payload, 2) = E'\\x' THEN decode(substr(payload, 3), 'hex') END
   FROM input WHERE key IS NULL OR id IN (SELECT id FROM taken) ORDER BY i
   ON CONFLICT (ns, id) DO NOTHING
   RETURNING id
