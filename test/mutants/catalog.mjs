@@ -23,6 +23,7 @@ const REGRESSIONS = 'test/simulation/regressions.test.ts'
 const HINTS = 'test/runtime/hints.test.ts'
 const OUTAGE = 'test/runtime/outage.test.ts'
 const PREFETCH = 'test/runtime/prefetch.test.ts'
+const TURNS = 'test/runtime/turns.test.ts'
 const SQLITE_MODEL = 'test/sqlite/model.test.ts'
 
 /**
@@ -311,8 +312,8 @@ export const MUTANTS = [
   {
     name: 'more-jobs-than-slots',
     file: DISPATCHER,
-    find: 'const hasSlot = this.running < this.slots;',
-    replace: 'const hasSlot = true;',
+    find: 'while (this.running < this.slots) {',
+    replace: 'while (true) {',
     suites: [REGRESSIONS],
   },
   {
@@ -328,6 +329,34 @@ export const MUTANTS = [
     find: 'this.prefetch.turnedSlow();',
     replace: ';',
     suites: [PREFETCH],
+  },
+  {
+    name: 'two-claims-at-once',
+    file: DISPATCHER,
+    find: 'this.isDraining || this.inFlight.isClaiming || this.queue.hasSuspects',
+    replace: 'this.isDraining || this.queue.hasSuspects',
+    suites: [TURNS],
+  },
+  {
+    name: 'settlements-wait-for-a-claim',
+    file: DISPATCHER,
+    find: 'return this.inFlight.isOnlyClaim && isStarving && this.queue.size > 0;',
+    replace: 'return false;',
+    suites: [TURNS],
+  },
+  {
+    name: 'claims-ahead-without-end',
+    file: DISPATCHER,
+    find: 'if (!this.mayTurnAhead)',
+    replace: 'if (false)',
+    suites: [TURNS],
+  },
+  {
+    name: 'claims-after-the-jobs',
+    file: DISPATCHER,
+    find: 'this.turnAhead();',
+    replace: ';',
+    suites: [TURNS],
   },
   {
     name: 'held-job-started-though-cancelled',
