@@ -57,6 +57,7 @@ export class BackendActor {
       join: (requests) => ({ jobs: requests.flatMap(({ jobs }) => jobs) }),
       split: splitEnqueued,
       call: (request) => this.caller.call('job.enqueue', request, this.deadlineMs),
+      defer: (run) => this.timers.defer(run),
     })
     this.claims = this.turnMerger()
     this.settlements = this.turnMerger()

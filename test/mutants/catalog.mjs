@@ -24,6 +24,7 @@ const HINTS = 'test/runtime/hints.test.ts'
 const OUTAGE = 'test/runtime/outage.test.ts'
 const PREFETCH = 'test/runtime/prefetch.test.ts'
 const TURNS = 'test/runtime/turns.test.ts'
+const MERGER = 'test/runtime/merger.test.ts'
 const SQLITE_MODEL = 'test/sqlite/model.test.ts'
 
 /**
@@ -329,6 +330,20 @@ export const MUTANTS = [
     find: 'this.prefetch.turnedSlow();',
     replace: ';',
     suites: [PREFETCH],
+  },
+  {
+    name: 'callers-not-gathered',
+    file: 'src/actors/merger.js',
+    find: 'defer !== undefined && answered > 1',
+    replace: 'false',
+    suites: [MERGER],
+  },
+  {
+    name: 'calls-share-unevenly',
+    file: 'src/actors/merger.js',
+    find: 'Math.min(sizeMax, share)',
+    replace: 'sizeMax',
+    suites: [MERGER],
   },
   {
     name: 'two-claims-at-once',
