@@ -1,8 +1,8 @@
 /**
  * Fills the slots of one worker: asks for as many jobs as slots are free, starts a job actor for each, and tells the store in
  * the same round trip how the ended ones ended. At most one claim is in flight; what ends meanwhile goes with the next, or by itself
- * once nothing runs any more. While handlers are fast and more waits, the next claim is sent before the jobs of the last one are
- * started, so that store and handlers work at the same time.
+ * once nothing runs any more. Where turns overlap, while handlers are fast and more waits, the next claim is sent before the jobs
+ * of the last one are started, so that store and handlers work at the same time.
  * States: `active` (claims), `draining` (claims nothing, waits for what runs), `stopped`.
  */
 import type { Claim, ClaimedJob, Grant, Reply, Settlement, Verdict } from '../backends/protocol/index.ts'
@@ -32,7 +32,6 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private readonly claims: ClaimRequests
   private readonly inFlight = new TurnsInFlight()
   private isScheduled = false
-  private mayTurnAhead = true
   private isClaimDue = true
   private isDraining = false
   private started = 0
@@ -165,7 +164,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private get mayTurn(): boolean {
     if (this.inFlight.isNone) return true
     const isStarving = this.running === 0 && this.prefetch.size === 0
-    return this.inFlight.isOnlyClaim && isStarving && this.queue.size > 0
+    return this.overlaps && this.inFlight.isOnlyClaim && isStarving && this.queue.size > 0
   }
 
   private turn(): void {
@@ -196,14 +195,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       )
   }
 
-  /** Not twice without letting others run: a store that answers at once would take the whole process for itself. */
-  private turnAhead(): void {
-    if (!this.mayTurnAhead) return
-    this.mayTurnAhead = false
-    this.options.env.timers.defer(() => {
-      this.mayTurnAhead = true
-    })
-    this.turn()
+  private get overlaps(): boolean {
+    return this.options.backend.backend.overlapsTurns
   }
 
   private get freeSlots(): number {
@@ -215,8 +208,10 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     if (!this.isClaimDue && !isTurnAnyway) return null
     const extra = this.hasMore ? this.prefetch.extra(this.slots) : 0
     const free = this.freeSlots + extra
+    if (free <= 0) return null
     // Half of what may be held with each turn, so that one half runs while the store works on the other.
-    return free <= 0 ? null : this.claims.next(extra === 0 ? free : Math.min(free, Math.ceil((this.slots + extra) / 2)))
+    const isHalved = this.overlaps && extra > 0
+    return this.claims.next(isHalved ? Math.min(free, Math.ceil((this.slots + extra) / 2)) : free)
   }
 
   private settled(turn: SentTurn, verdicts: readonly Verdict[]): void {
@@ -237,7 +232,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.emptyClaim = grant.jobs.length === 0 && !grant.more
     if (grant.more) this.isClaimDue = true
     this.admit(grant.jobs, turn.sentAt)
-    if (grant.more && this.prefetch.extra(this.slots) > 0) this.turnAhead()
+    if (this.overlaps && grant.more && this.prefetch.extra(this.slots) > 0) this.turn()
     this.fillSlots()
     this.prefetch.watch(this.options.env.timers, () => this.tell({ type: 'heldTooLong' }))
     if (this.inFlight.isClaiming) return

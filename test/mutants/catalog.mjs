@@ -355,22 +355,15 @@ export const MUTANTS = [
   {
     name: 'settlements-wait-for-a-claim',
     file: DISPATCHER,
-    find: 'return this.inFlight.isOnlyClaim && isStarving && this.queue.size > 0;',
+    find: 'return this.overlaps && this.inFlight.isOnlyClaim && isStarving && this.queue.size > 0;',
     replace: 'return false;',
-    suites: [TURNS],
-  },
-  {
-    name: 'claims-ahead-without-end',
-    file: DISPATCHER,
-    find: 'if (!this.mayTurnAhead)',
-    replace: 'if (false)',
     suites: [TURNS],
   },
   {
     name: 'claims-after-the-jobs',
     file: DISPATCHER,
-    find: 'this.turnAhead();',
-    replace: ';',
+    find: 'if (this.overlaps && grant.more && this.prefetch.extra(this.slots) > 0)',
+    replace: 'if (false)',
     suites: [TURNS],
   },
   {

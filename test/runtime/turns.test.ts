@@ -14,7 +14,7 @@ const SLOTS = 4
 const JOBS = 400
 
 /** A store that takes a millisecond for each turn, and the story of turns and jobs. */
-function watched(onTurn: (turn: Turn) => Promise<void> = async () => {}) {
+function watched({ overlapsTurns = true, onTurn = async (_: Turn): Promise<void> => {} } = {}) {
   const story: string[] = []
   const turns: { readonly turn: Turn; readonly inFlight: readonly Turn[] }[] = []
   const inFlight: Turn[] = []
@@ -23,6 +23,7 @@ function watched(onTurn: (turn: Turn) => Promise<void> = async () => {}) {
   let started = 0
   let waitedMost = 0
   const virtual = virtualClient((store) => ({
+    overlapsTurns,
     call: async (type, request) => {
       if (type !== 'job.turn') return store.call(type, request)
       const turn = request as Turn
@@ -68,6 +69,17 @@ describe('while handlers are fast and more waits', () => {
     expect(Math.max(...turns.map(({ turn }) => turn.claims[0]?.limit ?? 0))).toBe((SLOTS + 20) / 2)
   })
 
+  it('not in a store that gains nothing by it: there is one turn, with all that may be held, and jobs start before the next', async () => {
+    const { world, story, turns, worker } = watched({ overlapsTurns: false })
+    await worker(20)
+    await world.run(1_000)
+    expect(story.filter((each) => each === 'start')).toHaveLength(JOBS)
+    expect(story.join(' ')).not.toContain('claim start start start start claim start start start start claim')
+    expect(story).not.toContain('settle')
+    expect(Math.max(...turns.map(({ inFlight }) => inFlight.length))).toBe(0)
+    expect(Math.max(...turns.map(({ turn }) => turn.claims[0]?.limit ?? 0))).toBe(SLOTS + 20)
+  })
+
   it('not without prefetch: then no more is claimed than slots are free', async () => {
     const { world, story, worker, waitedMost } = watched()
     await worker(0)
@@ -80,11 +92,13 @@ describe('while handlers are fast and more waits', () => {
 it('what ended is settled by itself when nothing runs any more and a claim is not answered yet', async () => {
   let held: Gate | null = null
   let claims = 0
-  const { world, turns, worker, client } = watched(async ({ claims: asked }) => {
-    claims += asked.length
-    if (claims !== 5 || asked.length === 0) return
-    held = gate()
-    await held.passed
+  const { world, turns, worker, client } = watched({
+    onTurn: async ({ claims: asked }) => {
+      claims += asked.length
+      if (claims !== 5 || asked.length === 0) return
+      held = gate()
+      await held.passed
+    },
   })
   await worker(20)
   await world.run(100)

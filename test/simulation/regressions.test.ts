@@ -22,6 +22,7 @@ class ScriptedBackend implements Backend {
   readonly name = 'scripted'
   readonly capabilities = MEMORY_CAPABILITIES
   readonly limits = { enqueueJobs: 10, turnSettlements: 10, claimJobs: 10 }
+  readonly overlapsTurns = false
   readonly onChange = neverChanges
   readonly requests: unknown[] = []
   private readonly answers: Answer[]

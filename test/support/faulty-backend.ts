@@ -10,6 +10,7 @@ export function over(backend: Backend, changes: Partial<Backend>): Backend {
     name: backend.name,
     capabilities: backend.capabilities,
     limits: backend.limits,
+    overlapsTurns: backend.overlapsTurns,
     call: (type, request) => backend.call(type, request),
     subscribe: (lanes, listener) => backend.subscribe(lanes, listener),
     onChange: (listener) => backend.onChange(listener),

@@ -42,6 +42,7 @@ export const SQLITE_MEMORY_CAPABILITIES: Capabilities = Object.freeze({
 
 export class SqliteBackend implements Backend {
   readonly name = 'sqlite'
+  readonly overlapsTurns = false
   readonly capabilities: Capabilities
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
   readonly onChange = neverChanges
