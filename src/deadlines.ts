@@ -3,8 +3,9 @@
  * more than the rest of a call to a store that sleeps meanwhile (2026-11-30).
  */
 import type { Clock, TimerHandle, Timers } from './clock.ts'
+import { type Member, Roster } from './roster.ts'
 
-export interface Deadline {
+export interface Deadline extends Member {
   readonly at: number
   readonly expire: () => void
 }
@@ -12,7 +13,7 @@ export interface Deadline {
 export class Deadlines {
   private readonly clock: Pick<Clock, 'monotonic'>
   private readonly timers: Timers
-  private readonly pending = new Set<Deadline>()
+  private readonly pending = new Roster<Deadline>()
   private timer: TimerHandle = null
   private firesAt = Number.POSITIVE_INFINITY
 
@@ -23,7 +24,7 @@ export class Deadlines {
 
   /** Calls `expire` after `timeoutMs`, unless `delete` is called with what this returns. */
   add(timeoutMs: number, expire: () => void): Deadline {
-    const deadline = { at: this.clock.monotonic() + timeoutMs, expire }
+    const deadline = { at: this.clock.monotonic() + timeoutMs, expire, place: -1 }
     this.pending.add(deadline)
     if (deadline.at < this.firesAt) this.arm(deadline.at)
     return deadline
@@ -56,7 +57,7 @@ export class Deadlines {
     this.disarm()
     const now = this.clock.monotonic()
     let next = Number.POSITIVE_INFINITY
-    for (const deadline of [...this.pending]) {
+    for (const deadline of this.pending.list()) {
       if (deadline.at <= now) {
         this.pending.delete(deadline)
         deadline.expire()

@@ -36,6 +36,11 @@ export class Roster<T extends Member> {
     member.place = -1
   }
 
+  clear(): void {
+    for (const member of this.members) member.place = -1
+    this.members.length = 0
+  }
+
   /** A copy, in no order to rely on. */
   list(): T[] {
     return [...this.members]

@@ -167,8 +167,8 @@ export class Runtime {
     return this.stopping === null
   }
 
-  cancel(id: JobId): boolean {
-    return this.dispatcher.cancel(id)
+  cancel(id: JobId): void {
+    this.keeper.cancel(id)
   }
 
   /** Changes the number of slots; resolves when no more than that many handlers run, or than a later change allows. */
@@ -202,7 +202,7 @@ export class Runtime {
     await Promise.race([isQuiet, patienceIsOver])
     for (const timer of this.patience.splice(0)) timers.clear(timer)
     if (!dispatcher.isQuiet) {
-      dispatcher.abortAll()
+      this.keeper.abortAll()
       await this.atMost(
         dispatcher.until(({ active }) => active === 0),
         this.settings.killGraceMs + DEFAULTS.stopSilenceMs,

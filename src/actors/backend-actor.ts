@@ -12,7 +12,10 @@ import type { Random } from '../random.ts'
 import { Merger } from './merger.ts'
 import { StoreCaller, type StoreContact } from './store-call.ts'
 
-/** Calls of a kind that may be under way at once. Two enqueues overlap so that the next batch forms while one commits. */
+/**
+ * Calls of a kind that may be under way at once. Two enqueues overlap so that the next batch forms while one commits; turns that only
+ * settle are a kind of their own, so that they never wait for a claim.
+ */
 const ENQUEUES_IN_FLIGHT = 2
 const TURNS_IN_FLIGHT = 1
 const WAITING_JOBS_MAX = 100_000
@@ -35,7 +38,8 @@ export class BackendActor {
   readonly backend: Backend
   private readonly caller: StoreCaller
   private readonly enqueues: Merger<Enqueue, Enqueued>
-  private readonly turns: Merger<Turn, Turned>
+  private readonly claims: Merger<Turn, Turned>
+  private readonly settlements: Merger<Turn, Turned>
   private readonly deadlineMs: number
   private readonly timers: Timers
   private isClosed = false
@@ -55,10 +59,16 @@ export class BackendActor {
       split: splitEnqueued,
       call: (request) =>
         this.caller.call('job.enqueue', request, this.deadlineMs, (same) => ({ ...same, resend: true })),
+      defer: (run) => this.timers.defer(run),
     })
-    this.turns = new Merger({
+    this.claims = this.turnMerger()
+    this.settlements = this.turnMerger()
+  }
+
+  private turnMerger(): Merger<Turn, Turned> {
+    return new Merger({
       inFlightMax: TURNS_IN_FLIGHT,
-      sizeMax: limits.turnSettlements,
+      sizeMax: this.backend.limits.turnSettlements,
       waitingMax: WAITING_JOBS_MAX,
       size: ({ settlements }) => settlements.length,
       join: (requests) => ({
@@ -75,7 +85,10 @@ export class BackendActor {
   ask<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>>
   ask(type: MessageType, request: unknown): Promise<unknown> {
     if (this.isClosed) return Promise.reject(new HoldfastError('CLOSED', 'the client was closed'))
-    if (type === 'job.turn') return this.turns.send(request as Turn)
+    if (type === 'job.turn') {
+      const turn = request as Turn
+      return (turn.claims.length === 0 ? this.settlements : this.claims).send(turn)
+    }
     if (type === 'job.enqueue') return this.enqueues.send(request as Enqueue)
     // Whoever asks for health wants to be told of an outage, not to wait until it is over.
     const deadlineMs = type === 'store.health' ? Math.min(DEFAULTS.healthDeadlineMs, this.deadlineMs) : this.deadlineMs

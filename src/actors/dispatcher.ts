@@ -1,19 +1,20 @@
 /**
  * Fills the slots of one worker: asks for as many jobs as slots are free, starts a job actor for each, and tells the store in
- * the same round trip how the ended ones ended. At most one turn is in flight; what ends meanwhile goes with the next.
+ * the same round trip how the ended ones ended. At most one claim is in flight; what ends meanwhile goes with the next, or by itself
+ * once nothing runs any more. Where turns overlap, while handlers are fast and more waits, the next claim is sent before the jobs
+ * of the last one are started, so that store and handlers work at the same time.
  * States: `active` (claims), `draining` (claims nothing, waits for what runs), `stopped`.
  */
 import type { Claim, ClaimedJob, Grant, Reply, Settlement, Verdict } from '../backends/protocol/index.ts'
-import type { TimerHandle } from '../clock.ts'
 import type { HoldfastError } from '../errors.ts'
-import { nonce } from '../random.ts'
-import { abortReason } from './abort-reason.ts'
 import { Actor } from './actor.ts'
+import { ClaimRequests } from './claim-request.ts'
 import type { DispatcherOptions } from './dispatcher-options.ts'
 import { IdleWait } from './idle-wait.ts'
 import { JobActor } from './job-actor.ts'
 import { HELD_MS, Prefetch } from './prefetch.ts'
 import { type SentTurn, TurnQueue } from './turn-queue.ts'
+import { TurnsInFlight } from './turns-in-flight.ts'
 import { Watch } from './watch.ts'
 
 type DispatcherMessage =
@@ -28,8 +29,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private running = 0
   private readonly queue = new TurnQueue()
   private slots: number
-  private lanes: readonly string[]
-  private isTurning = false
+  private readonly claims: ClaimRequests
+  private readonly inFlight = new TurnsInFlight()
   private isScheduled = false
   private isClaimDue = true
   private isDraining = false
@@ -38,7 +39,6 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private hasMore = false
   private readonly prefetch: Prefetch
   private readonly wait: IdleWait
-  private heldTimer: TimerHandle = null
   private readonly watch = new Watch<Dispatcher>(this)
   private emptyClaim = false
 
@@ -47,7 +47,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.options = options
     this.slots = options.concurrency
     this.prefetch = new Prefetch(options.prefetch)
-    this.lanes = options.lanes
+    this.claims = new ClaimRequests(options)
     const { timers, random } = options.env
     const { wakeUps, pollMs } = options
     this.wait = new IdleWait({ timers, random, wakeUps, pollMs, wake: () => this.wake() })
@@ -81,13 +81,6 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.tell({ type: 'wake' })
   }
 
-  /** Fires the signal of a running job of this worker; false when it does not run here. */
-  cancel(jobId: string): boolean {
-    const actor = this.options.keeper.actors.find(({ job, isOver }) => job.id === jobId && !isOver)
-    actor?.abort(abortReason('JOB_CANCELLED', 'cancellation of the job was requested', jobId))
-    return actor !== undefined
-  }
-
   /** Resolves the next time `condition` holds; it is looked at after every change. */
   until(condition: (dispatcher: Dispatcher) => boolean): Promise<void> {
     return this.watch.until(condition)
@@ -100,22 +93,16 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** True when nothing runs and everything is settled. */
   get isQuiet(): boolean {
-    return this.running === 0 && this.prefetch.size === 0 && this.queue.size === 0 && !this.isTurning
+    return this.running === 0 && this.prefetch.size === 0 && this.queue.size === 0 && this.inFlight.isNone
   }
 
   /** Claims nothing from now on. */
   drain(): void {
     this.isDraining = true
     this.wait.end()
-    this.options.env.timers.clear(this.heldTimer)
+    this.prefetch.unwatch(this.options.env.timers)
     this.giveBackHeldSince(Number.POSITIVE_INFINITY)
     this.schedule()
-  }
-
-  /** Fires the signal of everything that runs; what ends without success is given back. */
-  abortAll(): void {
-    for (const actor of this.options.keeper.actors)
-      actor.abort(abortReason('SHUTTING_DOWN', 'the worker is stopping', actor.job.id))
   }
 
   protected override onStart(): void {
@@ -127,7 +114,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   protected override onRestart(): void {
-    this.isTurning = false
+    this.inFlight.forget()
     this.isScheduled = false
     this.isClaimDue = true
     this.schedule()
@@ -148,13 +135,13 @@ export class Dispatcher extends Actor<DispatcherMessage> {
         this.over(message.actor, message.settlement)
         return
       case 'turned':
-        this.isTurning = false
+        this.inFlight.landed(message.turn)
         this.answered += 1
         this.settled(message.turn, message.reply.verdicts)
         this.granted(message.turn, message.reply.grants[0])
         break
       case 'notTurned':
-        this.isTurning = false
+        this.inFlight.landed(message.turn)
         this.notTurned(message.turn, message.error)
         break
       default:
@@ -165,12 +152,19 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** Turns after all that is ready now has run, so that jobs which end together are settled together. */
   private schedule(): void {
-    if (this.isScheduled || this.isTurning) return
+    if (this.isScheduled || !this.mayTurn) return
     this.isScheduled = true
     this.options.env.timers.defer(() => {
       this.isScheduled = false
-      if (!this.isTurning) this.turn()
+      if (this.mayTurn) this.turn()
     })
+  }
+
+  /** Beside a claim only when nothing runs: what ended last would wait for it, and nothing that ends soon could go along. */
+  private get mayTurn(): boolean {
+    if (this.inFlight.isNone) return true
+    const isStarving = this.running === 0 && this.prefetch.size === 0
+    return this.overlaps && this.inFlight.isOnlyClaim && isStarving && this.queue.size > 0
   }
 
   private turn(): void {
@@ -187,8 +181,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     }
     this.wait.interrupt()
     const turn = { endings, claim, sentAt: env.clock.monotonic() }
-    this.isTurning = true
-    this.isClaimDue = false
+    if (!this.inFlight.isClaiming) this.isClaimDue = false
+    this.inFlight.sent(turn)
     backend
       .ask('job.turn', {
         settlements: endings.map(({ settlement }) => settlement),
@@ -201,26 +195,23 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       )
   }
 
+  private get overlaps(): boolean {
+    return this.options.backend.backend.overlapsTurns
+  }
+
   private get freeSlots(): number {
     return this.slots - this.running - this.prefetch.size
   }
 
   private nextClaim(isTurnAnyway: boolean): Claim | null {
-    const { backend, env, leaseMs } = this.options
+    if (this.isDraining || this.inFlight.isClaiming || this.queue.hasSuspects) return null
+    if (!this.isClaimDue && !isTurnAnyway) return null
     const extra = this.hasMore ? this.prefetch.extra(this.slots) : 0
     const free = this.freeSlots + extra
-    if (this.isDraining || free <= 0 || this.queue.hasSuspects || !(this.isClaimDue || isTurnAnyway)) return null
-    const [first = '', ...others] = this.lanes
-    const lanes = this.lanes
-    this.lanes = [...others, first]
-    return {
-      workerId: env.workerId,
-      nonce: nonce(env.random),
-      lanes,
-      limit: Math.min(free, backend.backend.limits.claimJobs),
-      leaseMs,
-      keepDeadMs: env.retention.deadMs,
-    }
+    if (free <= 0) return null
+    // Half of what may be held with each turn, so that one half runs while the store works on the other.
+    const isHalved = this.overlaps && extra > 0
+    return this.claims.next(isHalved ? Math.min(free, Math.ceil((this.slots + extra) / 2)) : free)
   }
 
   private settled(turn: SentTurn, verdicts: readonly Verdict[]): void {
@@ -233,32 +224,40 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   private granted(turn: SentTurn, grant: Grant | undefined): void {
     if (grant === undefined || turn.claim === null) {
-      if (this.queue.size > 0) this.schedule()
+      if (this.isTurnDue) this.schedule()
       return
     }
     if (grant.deadlined.length > 0) this.options.onDeadlined(grant.deadlined)
     this.hasMore = grant.more
     this.emptyClaim = grant.jobs.length === 0 && !grant.more
-    this.admit(grant.jobs, turn.sentAt)
     if (grant.more) this.isClaimDue = true
-    if (this.queue.size > 0 || (this.isClaimDue && this.freeSlots > 0)) this.schedule()
+    this.admit(grant.jobs, turn.sentAt)
+    if (this.overlaps && grant.more && this.prefetch.extra(this.slots) > 0) this.turn()
+    this.fillSlots()
+    this.prefetch.watch(this.options.env.timers, () => this.tell({ type: 'heldTooLong' }))
+    if (this.inFlight.isClaiming) return
+    if (this.isTurnDue) this.schedule()
     else this.waitFor(grant.dueInMs, this.freeSlots > 0)
   }
 
+  private get isTurnDue(): boolean {
+    return this.queue.size > 0 || (this.isClaimDue && this.freeSlots > 0)
+  }
+
+  /** Jobs that were granted wait for their slots among the held ones, if only for a moment. */
   private admit(jobs: readonly ClaimedJob[], claimedAt: number): void {
     const { env, keeper } = this.options
     const hooks = { claimedAt, onOver: this.onOver }
+    const now = env.clock.monotonic()
     for (const job of jobs) {
       const actor = new JobActor(job, env, hooks)
-      const hasSlot = this.running < this.slots
       // More than was asked for comes when a claim was sent again and the first one arrived after all.
-      if (this.isDraining || (!hasSlot && !this.prefetch.hasRoom)) {
+      if (this.isDraining || !this.prefetch.hasRoom(this.slots - this.running)) {
         this.giveBack(actor)
         continue
       }
       keeper.hold(actor)
-      if (hasSlot) this.begin(actor)
-      else this.hold(actor)
+      this.prefetch.hold(actor, now)
     }
   }
 
@@ -277,12 +276,6 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     actor.start()
   }
 
-  private hold(actor: JobActor): void {
-    const { timers, clock } = this.options.env
-    this.prefetch.hold(actor, clock.monotonic())
-    this.heldTimer ??= timers.set(() => this.tell({ type: 'heldTooLong' }), HELD_MS)
-  }
-
   /** What is still held when handlers have turned slow goes to whoever has a slot for it. */
   private giveBackHeldSince(since: number): number {
     const actors = this.prefetch.takeHeldSince(since)
@@ -291,11 +284,10 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   private heldTooLong(): void {
-    const { timers, clock } = this.options.env
-    this.heldTimer = null
+    const { clock } = this.options.env
     // Or the next claim would take them again, for as long as the slow ones run.
     if (this.giveBackHeldSince(clock.monotonic() - HELD_MS) > 0) this.prefetch.turnedSlow()
-    if (this.prefetch.size > 0) this.heldTimer = timers.set(() => this.tell({ type: 'heldTooLong' }), HELD_MS)
+    this.prefetch.watch(this.options.env.timers, () => this.tell({ type: 'heldTooLong' }))
     this.schedule()
   }
 
@@ -322,7 +314,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       this.watch.look()
     } else this.queue.add({ actor, settlement })
     // Threads end one by one, each in a tick of its own; one that got no job stands idle until this turn is answered.
-    if (actor.isInThread && this.running < this.slots && !this.isTurning) this.turn()
+    if (actor.isInThread && this.running < this.slots && this.mayTurn) this.turn()
     else this.schedule()
     if (this.isDraining) this.watch.look()
   }
@@ -335,7 +327,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
         this.options.onLost(actor)
       }
     } else this.queue.putBack(turn.endings, isFinal)
-    this.queue.rememberClaim(isFinal ? null : turn.claim)
+    if (turn.claim !== null) this.queue.rememberClaim(isFinal ? null : turn.claim)
     this.isClaimDue = true
     if (error.code === 'CLOSED') return
     this.options.onError(error)

@@ -68,6 +68,19 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     return this.held.list()
   }
 
+  /** Fires the signal of a job that this worker runs or holds; one that does not run here is left alone. */
+  cancel(jobId: string): void {
+    const actor = this.actors.find(({ job, isOver }) => job.id === jobId && !isOver)
+    actor?.abort(abortReason('JOB_CANCELLED', 'cancellation of the job was requested', jobId))
+  }
+
+  /** Fires the signal of everything that runs; what ends without success is given back. */
+  abortAll(): void {
+    for (const actor of this.actors) {
+      actor.abort(abortReason('SHUTTING_DOWN', 'the worker is stopping', actor.job.id))
+    }
+  }
+
   /**
    * Renews all that is held with a call that has not been sent yet. Resolves when it was answered and the answer was dealt with, or
    * it failed; never rejects.

@@ -1,7 +1,10 @@
 /**
  * Merges what waits while calls are in flight into the next call: a quiet system answers at once, a busy one works in batches,
  * and there is no timer to tune. Requests keep their order. The caller says how to join requests and how to split replies.
+ * With `defer`, what follows answers is gathered until all that is ready has run, and calls in flight share what there is evenly: of a
+ * hundred callers that each wait for their own answer, one half prepares while the other is under way.
  */
+import type { Timers } from '../clock.ts'
 import { HoldfastError } from '../errors.ts'
 
 interface Waiting<Q, R> {
@@ -22,12 +25,15 @@ export interface MergerOptions<Q, R> {
   /** One reply for each request, in order. */
   readonly split: (reply: R, requests: readonly Q[]) => readonly R[]
   readonly call: (request: Q) => Promise<R>
+  readonly defer?: Timers['defer']
 }
 
 export class Merger<Q, R> {
   private waiting: Waiting<Q, R>[] = []
   private waitingSize = 0
   private inFlight = 0
+  private inFlightSize = 0
+  private isGathering = false
   private readonly options: MergerOptions<Q, R>
 
   constructor(options: MergerOptions<Q, R>) {
@@ -35,7 +41,7 @@ export class Merger<Q, R> {
   }
 
   send(request: Q): Promise<R> {
-    const { size, waitingMax, inFlightMax, call } = this.options
+    const { size, waitingMax, defer } = this.options
     const own = size(request)
     if (this.waitingSize + own > waitingMax && this.waiting.length > 0) {
       return Promise.reject(
@@ -44,36 +50,66 @@ export class Merger<Q, R> {
         }),
       )
     }
-    if (this.inFlight < inFlightMax && this.waiting.length === 0) {
-      this.inFlight += 1
-      return call(request).then(this.landedWell, this.landedBadly)
-    }
-    return new Promise((resolve, reject) => {
+    if (this.mayGoAtOnce) return this.callAlone(request, own)
+    const answer = new Promise<R>((resolve, reject) => {
       this.waiting.push({ request, size: own, resolve, reject })
       this.waitingSize += own
     })
+    if (defer !== undefined) this.gather(defer)
+    return answer
   }
 
-  private readonly landedWell = (reply: R): R => {
-    this.landed()
-    return reply
+  /** Where others are under way, more will come with it. */
+  private get mayGoAtOnce(): boolean {
+    const { inFlightMax, defer } = this.options
+    const isFree = this.inFlight < (defer === undefined ? inFlightMax : 1)
+    return isFree && this.waiting.length === 0 && !this.isGathering
   }
 
-  private readonly landedBadly = (error: unknown): never => {
-    this.landed()
-    throw error
+  private gather(defer: Timers['defer']): void {
+    if (this.isGathering || this.inFlight >= this.options.inFlightMax) return
+    this.isGathering = true
+    defer(() => {
+      this.isGathering = false
+      this.fill()
+    })
   }
 
-  private landed(): void {
+  private callAlone(request: Q, size: number): Promise<R> {
+    this.inFlight += 1
+    this.inFlightSize += size
+    return this.options.call(request).then(
+      (reply) => {
+        this.landed(size)
+        return reply
+      },
+      (error: unknown) => {
+        this.landed(size)
+        throw error
+      },
+    )
+  }
+
+  /** Those who are answered now, when there are several, may come again at once. */
+  private landed(size: number, answered = 1): void {
+    const { defer } = this.options
     this.inFlight -= 1
-    while (this.inFlight < this.options.inFlightMax && this.waiting.length > 0) this.flush(this.takeBatch())
+    this.inFlightSize -= size
+    if (defer !== undefined && answered > 1) this.gather(defer)
+    if (!this.isGathering) this.fill()
+  }
+
+  private fill(): void {
+    while (this.inFlight < this.options.inFlightMax && this.waiting.length > 0) this.flush()
   }
 
   private takeBatch(): readonly Waiting<Q, R>[] {
+    const { inFlightMax, sizeMax } = this.options
+    const share = Math.ceil((this.waitingSize + this.inFlightSize) / inFlightMax)
     let count = 0
     let total = 0
     for (const { size } of this.waiting) {
-      if (count > 0 && total + size > this.options.sizeMax) break
+      if (count > 0 && total + size > Math.min(sizeMax, share)) break
       count += 1
       total += size
     }
@@ -81,26 +117,29 @@ export class Merger<Q, R> {
     return this.waiting.splice(0, count)
   }
 
-  private flush(batch: readonly Waiting<Q, R>[]): void {
+  private flush(): void {
+    const { call, join, split } = this.options
+    const batch = this.takeBatch()
     const requests = batch.map(({ request }) => request)
     const [first] = requests
     if (first === undefined) return
+    const size = batch.reduce((sum, each) => sum + each.size, 0)
     this.inFlight += 1
-    this.options
-      .call(requests.length === 1 ? first : this.options.join(requests))
-      .then(
-        (reply) => {
-          const replies = requests.length === 1 ? [reply] : this.options.split(reply, requests)
-          batch.forEach(({ resolve, reject }, index) => {
-            const own = replies[index]
-            if (own === undefined) reject(new HoldfastError('INTERNAL', 'the store left a merged request unanswered'))
-            else resolve(own)
-          })
-        },
-        (error: unknown) => {
-          for (const { reject } of batch) reject(error)
-        },
-      )
-      .finally(() => this.landed())
+    this.inFlightSize += size
+    call(requests.length === 1 ? first : join(requests)).then(
+      (reply) => {
+        this.landed(size, batch.length)
+        const replies = requests.length === 1 ? [reply] : split(reply, requests)
+        batch.forEach(({ resolve, reject }, index) => {
+          const own = replies[index]
+          if (own === undefined) reject(new HoldfastError('INTERNAL', 'the store left a merged request unanswered'))
+          else resolve(own)
+        })
+      },
+      (error: unknown) => {
+        this.landed(size, batch.length)
+        for (const { reject } of batch) reject(error)
+      },
+    )
   }
 }

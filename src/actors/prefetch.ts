@@ -4,6 +4,7 @@
  * than `HELD_MS` goes back uncharged, so that it never waits here while another worker is idle.
  * A held job has its lease, which is renewed, and has not been started.
  */
+import type { TimerHandle, Timers } from '../clock.ts'
 import type { JobActor } from './job-actor.ts'
 
 /** Longest a job may wait here. */
@@ -24,6 +25,7 @@ export class Prefetch {
   private readonly limit: number
   private held: Held[] = []
   private averageMs: number | null = null
+  private timer: TimerHandle = null
 
   /** `limit` 0 turns it off. */
   constructor(limit: number) {
@@ -34,8 +36,9 @@ export class Prefetch {
     return this.held.length
   }
 
-  get hasRoom(): boolean {
-    return this.held.length < this.limit
+  /** Whether another one may be held beside those that start at once in `free` slots. */
+  hasRoom(free: number): boolean {
+    return this.held.length - Math.max(0, free) < this.limit
   }
 
   /** Told how long each attempt took. */
@@ -62,6 +65,20 @@ export class Prefetch {
   /** The one that has waited longest. */
   take(): JobActor | undefined {
     return this.held.shift()?.actor
+  }
+
+  /** Calls `overdue` when something has been held for `HELD_MS`; once, and only if anything is held now. */
+  watch(timers: Timers, overdue: () => void): void {
+    if (this.held.length === 0 || this.timer !== null) return
+    this.timer = timers.set(() => {
+      this.timer = null
+      overdue()
+    }, HELD_MS)
+  }
+
+  unwatch(timers: Timers): void {
+    timers.clear(this.timer)
+    this.timer = null
   }
 
   /** Takes out all that were held since `since` or before. */

@@ -8,6 +8,7 @@ import type { Clock, Timers } from '../clock.ts'
 import { Deadlines } from '../deadlines.ts'
 import { HoldfastError, isHoldfastError } from '../errors.ts'
 import type { Random } from '../random.ts'
+import { type Member, Roster } from '../roster.ts'
 
 const BACKOFF_BASE_MS = 20
 const BACKOFF_CAP_MS = 1_000
@@ -21,6 +22,11 @@ export interface StoreCallOptions {
   readonly callDeadlineMs: number
 }
 
+/** A call, or the pause before its next try. */
+interface UnderWay extends Member {
+  readonly end: () => void
+}
+
 /** What the caller's side knows of the store, for `health()`. */
 export interface StoreContact {
   readonly lastOkAt: number | null
@@ -31,7 +37,7 @@ export interface StoreContact {
 export class StoreCaller {
   private readonly options: StoreCallOptions
   private readonly contacts = new Map<MessageType, StoreContact>()
-  private readonly pending = new Set<() => void>()
+  private readonly pending = new Roster<UnderWay>()
   private readonly deadlines: Deadlines
   private isClosed = false
 
@@ -53,7 +59,7 @@ export class StoreCaller {
   abandon(): void {
     this.close()
     this.deadlines.clear()
-    for (const end of [...this.pending]) end()
+    for (const call of this.pending.list()) call.end()
   }
 
   /** Repeats until `budgetMs` is used up. `resend` makes the request that may follow one with an unknown outcome. */
@@ -91,15 +97,15 @@ export class StoreCaller {
     const { backend } = this.options
     return new Promise((resolve, reject) => {
       const work = backend.call(type, request)
-      const end = (): void => reject(closed())
+      const underWay = { place: -1, end: () => reject(closed()) }
       const deadline = this.deadlines.add(deadlineMs, () => {
-        this.pending.delete(end)
+        this.pending.delete(underWay)
         reject(unanswered(backend.name, type, deadlineMs))
       })
-      this.pending.add(end)
+      this.pending.add(underWay)
       const over = (): void => {
         this.deadlines.delete(deadline)
-        this.pending.delete(end)
+        this.pending.delete(underWay)
       }
       work.then(
         (reply) => {
@@ -117,13 +123,16 @@ export class StoreCaller {
   private pause(waitMs: number): Promise<void> {
     const { timers } = this.options
     return new Promise((resolve) => {
-      const end = (): void => {
-        timers.clear(timer)
-        this.pending.delete(end)
-        resolve()
+      const underWay = {
+        place: -1,
+        end: (): void => {
+          timers.clear(timer)
+          this.pending.delete(underWay)
+          resolve()
+        },
       }
-      const timer = timers.set(end, waitMs)
-      this.pending.add(end)
+      const timer = timers.set(underWay.end, waitMs)
+      this.pending.add(underWay)
     })
   }
 }

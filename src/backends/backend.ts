@@ -34,6 +34,11 @@ export interface Backend {
   readonly limits: BackendLimits
   /** Writes through the caller's own transaction; null: the store does not offer it. */
   readonly transactional: TransactionalEnqueue | null
+  /**
+   * True for a store elsewhere that works on one turn while the handlers of another run, and for which settling beside a claim costs
+   * no more than settling with it. False where a turn costs a commit of its own or is answered at once.
+   */
+  readonly overlapsTurns: boolean
   call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>>
   /** Hints about these lanes; others may come too. */
   subscribe(lanes: readonly string[], listener: HintListener): HintSubscription

@@ -24,6 +24,8 @@ const REGRESSIONS = 'test/simulation/regressions.test.ts'
 const HINTS = 'test/runtime/hints.test.ts'
 const OUTAGE = 'test/runtime/outage.test.ts'
 const PREFETCH = 'test/runtime/prefetch.test.ts'
+const TURNS = 'test/runtime/turns.test.ts'
+const MERGER = 'test/runtime/merger.test.ts'
 const SQLITE_MODEL = 'test/sqlite/model.test.ts'
 
 /**
@@ -312,8 +314,8 @@ export const MUTANTS = [
   {
     name: 'more-jobs-than-slots',
     file: DISPATCHER,
-    find: 'const hasSlot = this.running < this.slots;',
-    replace: 'const hasSlot = true;',
+    find: 'while (this.running < this.slots) {',
+    replace: 'while (true) {',
     suites: [REGRESSIONS],
   },
   {
@@ -329,6 +331,41 @@ export const MUTANTS = [
     find: 'this.prefetch.turnedSlow();',
     replace: ';',
     suites: [PREFETCH],
+  },
+  {
+    name: 'callers-not-gathered',
+    file: 'src/actors/merger.js',
+    find: 'defer !== undefined && answered > 1',
+    replace: 'false',
+    suites: [MERGER],
+  },
+  {
+    name: 'calls-share-unevenly',
+    file: 'src/actors/merger.js',
+    find: 'Math.min(sizeMax, share)',
+    replace: 'sizeMax',
+    suites: [MERGER],
+  },
+  {
+    name: 'two-claims-at-once',
+    file: DISPATCHER,
+    find: 'this.isDraining || this.inFlight.isClaiming || this.queue.hasSuspects',
+    replace: 'this.isDraining || this.queue.hasSuspects',
+    suites: [TURNS],
+  },
+  {
+    name: 'settlements-wait-for-a-claim',
+    file: DISPATCHER,
+    find: 'return this.overlaps && this.inFlight.isOnlyClaim && isStarving && this.queue.size > 0;',
+    replace: 'return false;',
+    suites: [TURNS],
+  },
+  {
+    name: 'claims-after-the-jobs',
+    file: DISPATCHER,
+    find: 'if (this.overlaps && grant.more && this.prefetch.extra(this.slots) > 0)',
+    replace: 'if (false)',
+    suites: [TURNS],
   },
   {
     name: 'held-job-started-though-cancelled',

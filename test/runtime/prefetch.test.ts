@@ -37,7 +37,8 @@ describe('how many', () => {
     actors.forEach((actor, index) => {
       prefetch.hold(actor, index * 10)
     })
-    expect(prefetch.hasRoom).toBe(false)
+    expect(prefetch.hasRoom(0)).toBe(false)
+    expect(prefetch.hasRoom(1)).toBe(true)
     expect(prefetch.take()).toBe(actors[0])
     expect(prefetch.takeHeldSince(15)).toEqual([actors[1]])
     expect(prefetch.size).toBe(1)

@@ -113,23 +113,31 @@ function failure(code: ErrorCode, outcome: 'notDone' | 'unknown'): HoldfastError
 
 type Fate = 'answered' | 'refused' | 'lost' | 'cut' | 'unheard' | 'repeated'
 
+interface FaultyOptions {
+  readonly faults: Faults
+  readonly random: SeededRandom
+  readonly overlapsTurns: boolean
+}
+
 /** The store as one process reaches it. `faults` may be changed at any time; it counts for calls made from then on. */
 export class FaultyBackend implements Backend {
   readonly name = 'simulated'
   readonly capabilities = MEMORY_CAPABILITIES
   readonly transactional = null
   readonly limits = { enqueueJobs: 10, turnSettlements: 10, claimJobs: 10 }
+  readonly overlapsTurns: boolean
   readonly onChange = neverChanges
   faults: Faults
   private readonly process: VirtualProcess
   private readonly store: SimulatedStore
   private readonly random: SeededRandom
 
-  constructor(process: VirtualProcess, store: SimulatedStore, options: { faults: Faults; random: SeededRandom }) {
+  constructor(process: VirtualProcess, store: SimulatedStore, options: FaultyOptions) {
     this.process = process
     this.store = store
     this.faults = options.faults
     this.random = options.random
+    this.overlapsTurns = options.overlapsTurns
   }
 
   call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {

@@ -23,6 +23,7 @@ class ScriptedBackend implements Backend {
   readonly capabilities = MEMORY_CAPABILITIES
   readonly transactional = null
   readonly limits = { enqueueJobs: 10, turnSettlements: 10, claimJobs: 10 }
+  readonly overlapsTurns = false
   readonly onChange = neverChanges
   readonly requests: unknown[] = []
   private readonly answers: Answer[]

@@ -87,7 +87,9 @@ export class System {
     this.incarnations += 1
     const process = this.world.process(`p${index}.${this.incarnations}`)
     const faults = this.isHealed ? NO_FAULTS : scenario.faults
-    const backend = new FaultyBackend(process, this.store, { faults, random: this.random.fork() })
+    // Of all processes one half sends a turn beside another, the other half does not.
+    const overlapsTurns = this.incarnations % 2 === 0
+    const backend = new FaultyBackend(process, this.store, { faults, random: this.random.fork(), overlapsTurns })
     const client = connectWith({
       backend,
       clock: process,

@@ -11,6 +11,7 @@ export function over(backend: Backend, changes: Partial<Backend>): Backend {
     capabilities: backend.capabilities,
     limits: backend.limits,
     transactional: backend.transactional,
+    overlapsTurns: backend.overlapsTurns,
     call: (type, request) => backend.call(type, request),
     subscribe: (lanes, listener) => backend.subscribe(lanes, listener),
     onChange: (listener) => backend.onChange(listener),

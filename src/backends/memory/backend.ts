@@ -43,6 +43,7 @@ function share(name: string, { namespace, clock }: BackendOptions): Shared {
 
 export class MemoryBackend implements Backend {
   readonly name = 'memory'
+  readonly overlapsTurns = false
   readonly capabilities = MEMORY_CAPABILITIES
   readonly transactional = null
   readonly limits = { enqueueJobs: 10_000, turnSettlements: 10_000, claimJobs: 10_000 }

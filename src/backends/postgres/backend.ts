@@ -55,6 +55,7 @@ export class PostgresBackend implements Backend {
   readonly capabilities: Capabilities
   readonly transactional: PostgresTransactional
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
+  readonly overlapsTurns = false
   private readonly parts: Parts
   private readonly plans = plansOf({ turn })
   private isClosed = false

@@ -62,6 +62,7 @@ interface Parts {
 
 export class RedisBackend implements Backend {
   readonly name = 'redis'
+  readonly overlapsTurns = true
   readonly capabilities: Capabilities
   readonly transactional = null
   readonly limits = {

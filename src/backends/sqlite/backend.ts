@@ -45,6 +45,7 @@ export const SQLITE_MEMORY_CAPABILITIES: Capabilities = Object.freeze({
 
 export class SqliteBackend implements Backend {
   readonly name = 'sqlite'
+  readonly overlapsTurns = false
   readonly capabilities: Capabilities
   readonly transactional: SqliteTransactional | null
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }

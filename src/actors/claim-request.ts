@@ -1,0 +1,30 @@
+/** The claims of one dispatcher: each has a name of its own, and each lane has its turn to be the first that is looked at. */
+import type { Claim } from '../backends/protocol/index.ts'
+import { nonce } from '../random.ts'
+import type { DispatcherOptions } from './dispatcher-options.ts'
+
+export class ClaimRequests {
+  private readonly options: Pick<DispatcherOptions, 'backend' | 'env' | 'leaseMs'>
+  private lanes: readonly string[]
+
+  constructor(options: Pick<DispatcherOptions, 'backend' | 'env' | 'lanes' | 'leaseMs'>) {
+    this.options = options
+    this.lanes = options.lanes
+  }
+
+  /** For as many jobs as wanted, as far as the store gives them in one go. */
+  next(wanted: number): Claim {
+    const { backend, env, leaseMs } = this.options
+    const [first = '', ...others] = this.lanes
+    const lanes = this.lanes
+    this.lanes = [...others, first]
+    return {
+      workerId: env.workerId,
+      nonce: nonce(env.random),
+      lanes,
+      limit: Math.min(wanted, backend.backend.limits.claimJobs),
+      leaseMs,
+      keepDeadMs: env.retention.deadMs,
+    }
+  }
+}
