@@ -9,7 +9,7 @@ rmSync(dist, { recursive: true, force: true })
 execFileSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-p', `${root}tsconfig.json`], {
   stdio: 'inherit',
 })
-for (const folder of ['src/backends/sqlite', 'src/lua']) {
+for (const folder of ['src/backends/sqlite', 'src/backends/postgres', 'src/lua']) {
   if (!existsSync(`${root}${folder}`)) continue
   cpSync(`${root}${folder}`, `${dist}/${folder}`, { recursive: true, filter: (path) => !path.endsWith('.ts') })
 }

@@ -90,7 +90,7 @@ export class JobOperations {
     const target = toTarget(job)
     if (target.input !== null) await validateInput(target, input)
     const definition = toDefinition(target, input, options, this.#context.definition)
-    const { results } = await this.#context.backend.ask('job.enqueue', { jobs: [definition] })
+    const { results } = await this.#context.backend.ask('job.enqueue', { jobs: [definition], resend: false })
     return this.#handle(results[0])
   }
 
@@ -112,7 +112,7 @@ export class JobOperations {
     const handles: JobHandle[] = []
     for (let from = 0; from < definitions.length; from += size) {
       const jobs = definitions.slice(from, from + size)
-      const { results } = await this.#context.backend.ask('job.enqueue', { jobs })
+      const { results } = await this.#context.backend.ask('job.enqueue', { jobs, resend: false })
       handles.push(...jobs.map((_, index) => this.#handle(results[index])))
     }
     return handles
@@ -203,7 +203,7 @@ export class JobOperations {
       })
     }
     const definition = this.#replayed(source, options)
-    const { results } = await this.#context.backend.ask('job.enqueue', { jobs: [definition] })
+    const { results } = await this.#context.backend.ask('job.enqueue', { jobs: [definition], resend: false })
     return this.#handle(results[0])
   }
 

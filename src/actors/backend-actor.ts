@@ -50,9 +50,10 @@ export class BackendActor {
       sizeMax: limits.enqueueJobs,
       waitingMax: WAITING_JOBS_MAX,
       size: ({ jobs }) => jobs.length,
-      join: (requests) => ({ jobs: requests.flatMap(({ jobs }) => jobs) }),
+      join: (requests) => ({ jobs: requests.flatMap(({ jobs }) => jobs), resend: false }),
       split: splitEnqueued,
-      call: (request) => this.caller.call('job.enqueue', request, this.deadlineMs),
+      call: (request) =>
+        this.caller.call('job.enqueue', request, this.deadlineMs, (same) => ({ ...same, resend: true })),
     })
     this.turns = new Merger({
       inFlightMax: TURNS_IN_FLIGHT,

@@ -75,7 +75,9 @@ export class Pair {
   async send<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
     this.log.push(`${this.clock.now()} ${type} ${JSON.stringify(request)}`)
     const expected = this.ask(type, request)
-    const actual = await this.subject.call(type, request)
+    const actual = await this.subject.call(type, request).catch((cause: unknown) => {
+      throw new Error(this.story, { cause })
+    })
     const answers = { type, request, actual, expected } as unknown as Answers
     const excused = this.subject.excuse?.(answers) ?? actual
     expect(normal(excused), this.story).toEqual(normal(expected))

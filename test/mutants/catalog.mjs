@@ -283,8 +283,8 @@ export const MUTANTS = [
   {
     name: 'lost-answer-claimed-anew',
     file: 'src/actors/backend-actor.js',
-    find: '(same) => ({ ...same, resend: true })',
-    replace: '(same) => same',
+    find: "'job.turn', request, this.deadlineMs, (same) => ({ ...same, resend: true })",
+    replace: "'job.turn', request, this.deadlineMs, (same) => same",
     suites: [SIMULATION],
   },
   {
@@ -341,15 +341,15 @@ export const MUTANTS = [
   {
     name: 'sqlite-release-without-token',
     file: `${SQLITE}/job_release.sql`,
-    find: 'AND token = :token AND cancel_requested',
-    replace: 'AND cancel_requested',
+    find: "recorded = max(recorded, :started)\nWHERE ns = :ns AND id = :id AND state = 'running' AND token = :token",
+    replace: "recorded = max(recorded, :started)\nWHERE ns = :ns AND id = :id AND state = 'running'",
     suites: [SQLITE_MODEL],
   },
   {
     name: 'sqlite-end-without-token',
-    file: `${SQLITE}/job_archive.sql`,
-    find: 'AND token IS :token',
-    replace: '',
+    file: `${SQLITE}/job_end.sql`,
+    find: 'payload, progress, :output\nFROM holdfast_job\nWHERE ns = :ns AND id = :id AND state = :from AND token IS :token',
+    replace: 'payload, progress, :output\nFROM holdfast_job\nWHERE ns = :ns AND id = :id AND state = :from',
     suites: [SQLITE_MODEL],
   },
   {

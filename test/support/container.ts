@@ -8,7 +8,7 @@ import { createRequire } from 'node:module'
 import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 import { within } from './event.ts'
-import type { Launch, ServerCommand } from './server-process.ts'
+import type { Account, Launch, ServerCommand } from './server-process.ts'
 
 const PULL_AND_START_MS = 180_000
 const LAST_WORDS_MS = 2000
@@ -24,10 +24,15 @@ function mounts({ folder, env }: Pick<ServerCommand, 'env'> & { readonly folder:
   return [...new Set([folder, ...paths.map(dirname)])].map((path) => ({ source: path, target: path }))
 }
 
-function containerOf(image: string, { program, args, env, folder }: Tool) {
+/** Images know no user of ours by name, and some programs ask for the name. */
+const namesOf = ({ uid, gid }: Account): string => `root:x:0:0::/:/bin/sh\nholdfast:x:${uid}:${gid}::/:/bin/sh\n`
+
+function containerOf(image: string, { program, args, env, folder, account }: Tool) {
   const { GenericContainer } = containers()
-  const { uid, gid } = userInfo()
+  const { uid, gid } = account ?? userInfo()
+  const names = account === undefined ? [] : [{ content: namesOf(account), target: '/etc/passwd' }]
   return new GenericContainer(image)
+    .withCopyContentToContainer(names)
     .withEntrypoint([program])
     .withCommand([...args])
     .withEnvironment({ ...env })
@@ -44,6 +49,7 @@ export interface Tool {
   readonly args: readonly string[]
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
+  readonly account?: Account
 }
 
 /** Runs a tool to its end; rejects when it fails. */
@@ -55,8 +61,9 @@ export async function runInContainer(image: string, tool: Tool): Promise<void> {
 
 export const launchInContainer =
   (image: string): Launch =>
-  async ({ program, args, folder, logPath, env }) => {
-    const container = containerOf(image, { program, args, env, folder: folder.path })
+  async ({ program, args, folder, logPath, env, account }) => {
+    const owned = account === undefined ? {} : { account }
+    const container = containerOf(image, { program, args, env, folder: folder.path, ...owned })
     const log = createWriteStream(logPath, { flags: 'a' })
     const isLogged = once(log, 'finish')
     const started = await container.withLogConsumer((stream) => stream.pipe(log)).start()
@@ -77,6 +84,18 @@ export const launchInContainer =
       },
       signal: async (name) => {
         if (!hasExited) await handle.kill({ signal: name })
+      },
+      // All that runs in the container; a frozen one takes no signal.
+      signalAll: async (name) => {
+        if (hasExited) return
+        const { State: now } = await handle.inspect()
+        if (name === 'SIGSTOP' && !now.Paused) await handle.pause()
+        if (name !== 'SIGSTOP' && now.Paused) await handle.unpause()
+        if (name === 'SIGKILL') await handle.kill({ signal: name })
+      },
+      signalChild: async (pid, name) => {
+        const { exitCode, output } = await started.exec(['sh', '-c', `kill -${name.slice('SIG'.length)} ${pid}`])
+        if (exitCode !== 0) throw new Error(`process ${pid} of a container took no ${name}: ${output}`)
       },
     }
   }

@@ -22,8 +22,12 @@ export type Fault =
   | ({ readonly mode: 'dropRequests' } & FaultAim)
   /** The server carries it out; its reply vanishes. */
   | ({ readonly mode: 'dropReplies' } & FaultAim)
-  /** The server carries it out; when its reply comes, the client sees a reset instead. */
-  | ({ readonly mode: 'cutReply' } & FaultAim)
+  /** The server carries it out; when its reply comes, or has come as far as is asked for, the client sees a reset instead. */
+  | ({ readonly mode: 'cutReply'; readonly until?: (reply: Buffer) => boolean } & FaultAim)
+  /** The server has got it, and the client sees a reset at once. */
+  | ({ readonly mode: 'cutRequest' } & FaultAim)
+  /** From that request on, so many bytes of one side come through, and then the client sees a reset and the server the end. */
+  | ({ readonly mode: 'cutAfter'; readonly side: 'requests' | 'replies'; readonly bytes: number } & FaultAim)
   /** New connections are reset; those that stand are untouched. */
   | { readonly mode: 'refuse' }
   /** After the next reply the client sees the end of the connection. */
@@ -34,7 +38,7 @@ export type Fault =
   | { readonly mode: 'flapping'; readonly upMs: number; readonly downMs: number }
 
 /** Those that need no figure. */
-export type PlainFault = Exclude<Fault['mode'], 'slow' | 'delay' | 'flapping'>
+export type PlainFault = Exclude<Fault['mode'], 'slow' | 'delay' | 'flapping' | 'cutAfter'>
 
 export interface ProxyCounters {
   accepted: number
@@ -58,7 +62,11 @@ interface Link {
   readonly server: Socket
   /** What becomes of replies from here on. */
   replies: 'pass' | 'drop' | 'cut'
+  /** What has come of the reply that will be cut. */
+  reply: Buffer
   areRequestsLost: boolean
+  /** How much still comes through. */
+  rest: { readonly side: 'requests' | 'replies'; bytes: number } | null
   readonly toServer: Way
   readonly toClient: Way
 }
@@ -182,7 +190,9 @@ export class FaultProxy {
       client,
       server,
       replies: 'pass',
+      reply: Buffer.alloc(0),
       areRequestsLost: false,
+      rest: null,
       toServer: { held: [], until: 0 },
       toClient: { held: [], until: 0 },
     }
@@ -210,23 +220,46 @@ export class FaultProxy {
     }
     if (fault.mode === 'dropReplies' && this.#isHit(fault, piece)) link.replies = 'drop'
     if (fault.mode === 'cutReply' && this.#isHit(fault, piece)) link.replies = 'cut'
-    this.#forward(link.server, piece, link.toServer)
+    if (fault.mode === 'cutAfter' && link.rest === null && this.#isHit(fault, piece))
+      link.rest = { side: fault.side, bytes: fault.bytes }
+    if (fault.mode === 'cutRequest' && this.#isHit(fault, piece)) this.#cutBehind(link, link.server, piece)
+    else if (link.rest?.side === 'requests') this.#passRest(link, link.server, piece)
+    else this.#forward(link.server, piece, link.toServer)
   }
 
   #reply(link: Link, piece: Buffer): void {
     this.counters.replies += 1
-    const { mode } = this.#fault
+    const fault = this.#fault
+    const { mode } = fault
     if (mode === 'blackhole') link.replies = 'drop'
     if (link.replies === 'drop') {
       this.counters.droppedReplies += 1
     } else if (link.replies === 'cut') {
+      link.reply = Buffer.concat([link.reply, piece])
+      if (mode === 'cutReply' && fault.until?.(link.reply) === false) return
       this.counters.cut += 1
       link.client.resetAndDestroy()
+    } else if (link.rest?.side === 'replies') {
+      this.#passRest(link, link.client, piece)
     } else if (mode === 'halfClose') {
       link.client.end(piece)
     } else {
       this.#forward(link.client, piece, link.toClient)
     }
+  }
+
+  #passRest(link: Link, to: Socket, piece: Buffer): void {
+    if (link.rest === null) return
+    const passing = piece.subarray(0, link.rest.bytes)
+    link.rest.bytes -= passing.length
+    if (link.rest.bytes > 0) to.write(passing)
+    else this.#cutBehind(link, to, passing)
+  }
+
+  /** Only once the system has the bytes, since a reset discards those that it has not. */
+  #cutBehind({ client }: Link, to: Socket, last: Buffer): void {
+    this.counters.cut += 1
+    to.write(last, () => client.resetAndDestroy())
   }
 
   /** The end of one side, after what is still held back; a blackhole swallows it like all else. */

@@ -18,6 +18,10 @@ function machine({ programs = {}, hasEngine = false, isDebianRoot = false, packa
   const installed: string[] = []
   return {
     installed,
+    names: async (folder) =>
+      Object.keys(present).flatMap((path) =>
+        path.startsWith(folder) ? (path.slice(folder.length).split('/')[0] ?? []) : [],
+      ),
     version: async (program) => present[program] ?? null,
     containerProblem: async () => (hasEngine ? null : 'no engine answers'),
     packageProblem: async () => (isDebianRoot ? null : 'not root'),
@@ -77,6 +81,55 @@ describe('a Redis server for tests', () => {
   })
 })
 
+const POSTGRES_15 = 'postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n'
+const DEBIAN = (version: string): string => `/usr/lib/postgresql/${version}/bin/postgres`
+
+describe('a PostgreSQL server for tests', () => {
+  it('is the program on the PATH, or the newest of those that the system keeps beside it', async () => {
+    const beside = {
+      [DEBIAN('9.6')]: 'postgres (PostgreSQL) 9.6.24',
+      [DEBIAN('15')]: POSTGRES_15,
+      [DEBIAN('17')]: 'postgres (PostgreSQL) 17.2',
+      [DEBIAN('common')]: 'none',
+    }
+    expect(await findService('postgres', machine({ programs: beside }))).toEqual({
+      kind: 'local',
+      program: DEBIAN('17'),
+    })
+    const both = machine({ programs: { ...beside, postgres: 'postgres (PostgreSQL) 18beta1' } })
+    expect(await findService('postgres', both)).toEqual({ kind: 'local', program: 'postgres' })
+    const old = machine({ programs: { ...beside, postgres: 'postgres (PostgreSQL) 12.1' } })
+    expect(await findService('postgres', old)).toEqual({ kind: 'local', program: DEBIAN('17') })
+    const elsewhere = { '/usr/pgsql-16/bin/postgres': 'postgres (PostgreSQL) 16.1' }
+    expect(await findService('postgres', machine({ programs: elsewhere }))).toEqual({
+      kind: 'local',
+      program: '/usr/pgsql-16/bin/postgres',
+    })
+  })
+
+  it('is a container, or else installed, where there is none or an old one', async () => {
+    const programs = { [DEBIAN('11')]: 'postgres (PostgreSQL) 11.22 (Debian 11.22-0+deb10u1)\n' }
+    expect(await findService('postgres', machine({ programs, hasEngine: true, isDebianRoot: true }))).toEqual({
+      kind: 'container',
+      program: 'postgres',
+      image: 'postgres:16',
+    })
+    const surroundings = machine({ programs, isDebianRoot: true, packages: { [DEBIAN('15')]: POSTGRES_15 } })
+    expect(await findService('postgres', surroundings)).toEqual({ kind: 'local', program: DEBIAN('15') })
+    expect(surroundings.installed).toEqual(['postgresql'])
+  })
+
+  it('is missing with an error that names the three ways and what is wrong with each', async () => {
+    const programs = { [DEBIAN('12')]: 'postgres (PostgreSQL) 12.17\n' }
+    const { message } = await rejection(findService('postgres', machine({ programs })))
+    expect(message).toContain('postgres is not there')
+    expect(message).toContain(`${DEBIAN('12')} is too old (postgres (PostgreSQL) 12.17)`)
+    expect(message).toContain('/usr/pgsql-*/bin/postgres is not there')
+    expect(message).toContain('a Docker engine, for the image postgres:16 (now: no engine answers)')
+    expect(message).toContain('apt-get install postgresql (now: not root)')
+  })
+})
+
 describe('a C compiler for tests', () => {
   it('goes by any of its names, and is found the same way', async () => {
     expect(await findService('compiler', machine({ programs: { gcc: 'gcc 12' } }))).toEqual({
@@ -93,7 +146,7 @@ describe('a C compiler for tests', () => {
 
 describe('the services of this run', () => {
   it('are all there, and decided once', async () => {
-    expect(Object.keys(await findServices())).toEqual(['redis', 'compiler'])
+    expect(Object.keys(await findServices())).toEqual(['redis', 'postgres', 'compiler'])
     expect(service('redis')).toBe(service('redis'))
   })
 })

@@ -8,7 +8,8 @@
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { rm, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { containers } from './container.ts'
 
@@ -18,11 +19,14 @@ export type Place =
 
 export interface Services {
   readonly redis: Place
+  readonly postgres: Place
   readonly compiler: Place
 }
 
 /** What the decision sees of the machine and may do to it. */
 export interface Surroundings {
+  /** The names in a folder; none: there is no such folder. */
+  names(folder: string): Promise<readonly string[]>
   /** What `program --version` prints; null: there is no such program. */
   version(program: string): Promise<string | null>
   /** Null: containers can be run; else why not. */
@@ -35,6 +39,7 @@ export interface Surroundings {
 
 interface Need {
   readonly what: string
+  /** A folder in a path may be a pattern: `*` stands for a version, and the newest comes first. */
   readonly programs: readonly string[]
   /** Null: good; else what is wrong with it. */
   problem(version: string): string | null
@@ -43,6 +48,7 @@ interface Need {
 }
 
 const OLDEST_REDIS = 7
+const OLDEST_POSTGRES = 13
 
 const NEEDS: Readonly<Record<keyof Services, Need>> = {
   redis: {
@@ -54,6 +60,22 @@ const NEEDS: Readonly<Record<keyof Services, Need>> = {
     },
     image: 'redis:7',
     packages: ['redis-server'],
+  },
+  postgres: {
+    what: 'a PostgreSQL server of version 13 or later',
+    // Systems that keep several versions leave them off the PATH.
+    programs: [
+      'postgres',
+      '/usr/lib/postgresql/*/bin/postgres',
+      '/usr/pgsql-*/bin/postgres',
+      '/opt/homebrew/opt/postgresql@*/bin/postgres',
+    ],
+    problem: (version) => {
+      const major = Number(/\(PostgreSQL\) (\d+)/.exec(version)?.[1])
+      return major >= OLDEST_POSTGRES ? null : `is too old (${version.slice(0, 40).trim()})`
+    },
+    image: 'postgres:16',
+    packages: ['postgresql'],
   },
   compiler: {
     what: 'a C compiler (it builds the clock and the power cut that tests load into servers)',
@@ -82,13 +104,29 @@ export async function findService(name: keyof Services, surroundings: Surroundin
 
 async function findLocal({ programs, problem }: Need, surroundings: Surroundings): Promise<Place | string> {
   const problems: string[] = []
-  for (const program of programs) {
-    const version = await surroundings.version(program)
-    const wrong = version === null ? 'is not there' : problem(version)
-    if (wrong === null) return { kind: 'local', program }
-    problems.push(`${program} ${wrong}`)
+  for (const name of programs) {
+    const found = await matches(name, surroundings)
+    if (found.length === 0) problems.push(`${name} is not there`)
+    for (const program of found) {
+      const version = await surroundings.version(program)
+      const wrong = version === null ? 'is not there' : problem(version)
+      if (wrong === null) return { kind: 'local', program }
+      problems.push(`${program} ${wrong}`)
+    }
   }
   return problems.join(', ')
+}
+
+/** The paths that a pattern stands for, by the number that `*` stands for, highest first. */
+async function matches(pattern: string, surroundings: Surroundings): Promise<readonly string[]> {
+  const [, folder, before, after, rest] = /^(.*\/)([^/*]*)\*([^/]*)\/(.*)$/.exec(pattern) ?? []
+  if (folder === undefined || before === undefined || after === undefined || rest === undefined) return [pattern]
+  const names = await surroundings.names(folder)
+  const numberOf = (name: string): number => Number.parseFloat(name.slice(before.length))
+  return names
+    .filter((name) => name.startsWith(before) && name.endsWith(after) && numberOf(name) > 0)
+    .sort((a, b) => numberOf(b) - numberOf(a))
+    .map((name) => join(folder, name, rest))
 }
 
 async function installProblem({ packages }: Need, surroundings: Surroundings): Promise<string | null> {
@@ -121,6 +159,7 @@ const run = promisify(execFile)
 const POLICY = '/usr/sbin/policy-rc.d'
 
 export const thisMachine: Surroundings = {
+  names: (folder) => readdir(folder).catch(() => []),
   version: async (program) => {
     try {
       return (await run(program, ['--version'])).stdout
@@ -173,6 +212,7 @@ export function service(name: keyof Services): Promise<Place> {
 export async function findServices(surroundings: Surroundings = thisMachine): Promise<Services> {
   return {
     redis: await findService('redis', surroundings),
+    postgres: await findService('postgres', surroundings),
     compiler: await findService('compiler', surroundings),
   }
 }

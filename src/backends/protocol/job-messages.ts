@@ -158,7 +158,8 @@ export interface ListQuery {
 
 export interface JobProtocol {
   'job.enqueue': {
-    request: { readonly jobs: readonly JobDefinition[] }
+    /** `resend` false: none of these ids was ever sent before, so that a store need not look for them among ended jobs. */
+    request: { readonly jobs: readonly JobDefinition[]; readonly resend?: boolean }
     reply: { readonly results: readonly EnqueueResult[] }
   }
   'job.turn': {

@@ -3,7 +3,7 @@
  * its node owns no slot any more. The map is asked for again when a node says MOVED or is lost, once at a time.
  */
 import { delay } from '../../clock.ts'
-import type { Changes } from './changes.ts'
+import type { Changes } from '../changes.ts'
 import { Connection } from './connection.ts'
 import { isFinal, notConnected } from './errors.ts'
 import { Link } from './link.ts'

@@ -5,7 +5,7 @@
 import { delay, withDeadline } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { LuaScript } from '../../lua/script.ts'
-import { type ChangeListener, Changes } from './changes.ts'
+import { type ChangeListener, Changes } from '../changes.ts'
 import { ClusterNodes } from './cluster-nodes.ts'
 import { notConnected, replyWordOf } from './errors.ts'
 import type { Link } from './link.ts'

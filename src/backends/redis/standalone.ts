@@ -1,6 +1,6 @@
 /** One server, given by its address or found through Sentinel: every call goes over one connection, the wait over another. */
 import type { LuaScript } from '../../lua/script.ts'
-import { type ChangeListener, Changes } from './changes.ts'
+import { type ChangeListener, Changes } from '../changes.ts'
 import { Link } from './link.ts'
 import type { RedisLocation } from './location.ts'
 import { runScript } from './script-call.ts'

@@ -8,6 +8,7 @@ import type { Backend, BackendOptions, HintListener, HintSubscription } from '..
 import type { Capabilities } from '../capabilities.ts'
 import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
+import { hintsOf } from '../sql/hint.ts'
 import { type ConnectionOptions, MEMORY_PATH } from './connection.ts'
 import type { Call } from './group-commit.ts'
 import { StoreThread } from './thread.ts'
@@ -93,19 +94,7 @@ export class SqliteBackend implements Backend {
 
   private hintAfter<T extends MessageType>(type: T, request: Request<T>, reply: Reply<T>): void {
     if (this.listeners.size === 0) return
-    if ('jobs' in request) this.hintEnqueued(request, reply as Reply<'job.enqueue'>)
-    else if (type === 'job.promote') this.hint(null)
-    else if ('promoted' in reply && reply.promoted > 0) this.hint(null)
-    else if ('changes' in request) for (const { lane, paused } of request.changes) if (!paused) this.hint(lane)
-  }
-
-  private hintEnqueued({ jobs }: Request<'job.enqueue'>, { results }: Reply<'job.enqueue'>): void {
-    const lanes = new Set<string>()
-    results.forEach(({ outcome, state }, index) => {
-      const lane = jobs[index]?.lane
-      if (outcome === 'created' && state === 'queued' && lane !== undefined) lanes.add(lane)
-    })
-    for (const lane of lanes) this.hint(lane)
+    for (const lane of hintsOf(type, request, reply)) this.hint(lane)
   }
 
   private hint(lane: string | null): void {

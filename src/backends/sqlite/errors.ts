@@ -73,14 +73,6 @@ function withOutcome(error: HoldfastError, outcome: FailedCallOutcome): Holdfast
   return new HoldfastError(error.code, error.message, { details: { ...error.details, outcome }, cause: error.cause })
 }
 
-/** Something in the file that Holdfast did not write so. */
-export function corrupt(what: string, details: Readonly<Record<string, unknown>>, cause?: unknown): HoldfastError {
-  return new HoldfastError('STORE_CORRUPT', `the SQLite store holds a damaged ${what}`, {
-    details: { ...details, outcome: 'refused' },
-    cause,
-  })
-}
-
 /** An error as plain data, for the way between threads. */
 export interface WireError {
   readonly code: ErrorCode

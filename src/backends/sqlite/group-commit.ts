@@ -4,8 +4,10 @@
  */
 import type { HoldfastError } from '../../errors.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
+import { isRead } from '../sql/handlers.ts'
 import { storeError } from './errors.ts'
-import { isRead, type SqliteStore } from './store.ts'
+
+import type { SqliteStore } from './store.ts'
 
 export type Call = {
   [T in MessageType]: { readonly type: T; readonly request: Request<T>; readonly nowMs: number | null }

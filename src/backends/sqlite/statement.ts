@@ -1,114 +1,109 @@
 /**
- * The statements of the store: one file each in `statement/`, read once when this file loads, prepared per connection at
- * first use. A name that is not in the list does not compile; a test compares the list with the folder.
+ * The statements of the store: files in `statement/`, read once when this file loads, prepared per connection at first use.
+ * A file may hold several, one after the other for the same row; the last tells whether the row was written. Its headers:
+ * `--! bind: a, b` binds by position, which costs half; `--! when: a b` runs a statement only for rows where these are set;
+ * `--! arrays` gives rows as arrays, which costs less than half. `:ns` and `:now` are given to every statement.
  */
 import { readFileSync } from 'node:fs'
 import type Database from 'better-sqlite3'
+import type { Plan, Row, Step, StepResult } from '../sql/plan.ts'
+import { SHARED_STATEMENTS, SQLITE_STATEMENTS, type StatementName } from '../sql/statement-name.ts'
 
-export const STATEMENTS = [
-  'archive_forget',
-  'archive_get',
-  'archive_list',
-  'archive_list_completed',
-  'archive_list_lane',
-  'archive_list_state',
-  'archive_prune',
-  'attempt_add',
-  'attempt_delete',
-  'attempt_last',
-  'attempt_list',
-  'cancel_request',
-  'deadline_lanes',
-  'deadline_passed',
-  'due_lanes',
-  'due_next',
-  'due_promote',
-  'job_archive',
-  'job_delete',
-  'job_delete_recorded',
-  'job_enqueue',
-  'job_find',
-  'job_find_key',
-  'job_get',
-  'job_list',
-  'job_progress',
-  'job_promote',
-  'job_release',
-  'job_requeue',
-  'job_retry',
-  'lane_find',
-  'lane_list',
-  'lane_pause',
-  'lane_resume',
-  'lease_expired',
-  'lease_forget',
-  'lease_grant',
-  'lease_held',
-  'lease_renew',
-  'namespace_add',
-  'namespace_find',
-  'output_drop',
-  'ready_first',
-  'ready_list',
-  'stats_count',
-  'stats_count_lane',
-] as const
-
-export type StatementName = (typeof STATEMENTS)[number]
-
-const texts = new Map<StatementName, string>(
-  STATEMENTS.map((name) => [name, readFileSync(new URL(`./statement/${name}.sql`, import.meta.url), 'utf8')]),
-)
-
-/** The text of a statement. */
-export function statementText(name: StatementName): string {
-  return texts.get(name) ?? ''
+/** One statement of a file. */
+export interface Part {
+  readonly text: string
+  readonly bind: readonly string[] | null
+  readonly when: readonly string[]
+  readonly arrays: boolean
 }
 
-/** By name, or by position where the statement says so. */
-type Parameters = Readonly<Record<string, unknown>> | readonly unknown[]
-type Prepared = Database.Statement<unknown[], unknown>
+const header = (text: string, name: string): string | null =>
+  new RegExp(`^--! ${name}:?(.*)$`, 'm').exec(text)?.[1]?.trim() ?? null
 
-/** Statements bound to one connection. `Row` is what the statement selects; the callers name it beside the call. */
+export function parseStatements(file: string): readonly Part[] {
+  return file.split(/;[ \t]*\n/).map((text) => ({
+    text: text.trim(),
+    bind: header(text, 'bind')?.split(/,\s*/) ?? null,
+    when: header(text, 'when')?.split(/\s+/) ?? [],
+    arrays: header(text, 'arrays') !== null,
+  }))
+}
+
+const files = new Map<StatementName, readonly Part[]>(
+  [...SHARED_STATEMENTS, ...SQLITE_STATEMENTS].map((name) => [
+    name,
+    parseStatements(readFileSync(new URL(`./statement/${name}.sql`, import.meta.url), 'utf8')),
+  ]),
+)
+
+export const partsOf = (name: StatementName): readonly Part[] => files.get(name) ?? []
+
+interface Prepared {
+  readonly part: Part
+  readonly statement: Database.Statement<unknown[], unknown>
+}
+
+/** What every statement is given beside its row. */
+export interface Scope {
+  readonly ns: number
+  readonly now: number
+}
+
+/** Runs plans on one connection, inside the transaction that is open. */
 export class Statements {
   private readonly database: Database.Database
-  private readonly prepared = new Map<StatementName, Prepared>()
+  private readonly prepared = new Map<StatementName, readonly Prepared[]>()
 
   constructor(database: Database.Database) {
     this.database = database
   }
 
-  prepare(name: StatementName): Prepared {
-    let statement = this.prepared.get(name)
-    if (statement === undefined) {
-      statement = this.database.prepare<unknown[], unknown>(statementText(name))
-      this.prepared.set(name, statement)
+  run<T>(plan: Plan<T>, scope: Scope): T {
+    let turn = plan.next()
+    while (turn.done !== true) turn = plan.next(this.step(turn.value, scope))
+    return turn.value
+  }
+
+  private step({ kind, name, rows }: Step, scope: Scope): StepResult {
+    const parts = this.prepare(name)
+    if (kind === 'write') return { written: rows.map((row) => change(parts, row, scope) > 0), now: scope.now }
+    if (kind === 'change') return rows.reduce((total, row) => total + change(parts, row, scope), 0)
+    if (rows.length === 1) return select(parts, rows[0] ?? {}, scope)
+    return rows.flatMap((row) => select(parts, row, scope))
+  }
+
+  private prepare(name: StatementName): readonly Prepared[] {
+    let parts = this.prepared.get(name)
+    if (parts === undefined) {
+      parts = partsOf(name).map((part) => {
+        const statement = this.database.prepare<unknown[], unknown>(part.text)
+        return { part, statement: part.arrays ? statement.raw(true) : statement }
+      })
+      this.prepared.set(name, parts)
     }
-    return statement
-  }
-
-  /** How many rows were written. */
-  run(name: StatementName, parameters: Parameters): number {
-    return this.prepare(name).run(parameters).changes
-  }
-
-  get<Row>(name: StatementName, parameters: Parameters): Row | undefined {
-    return this.prepare(name).get(parameters) as Row | undefined
-  }
-
-  /** Rows as arrays in the order of the columns: less than half the cost of objects. */
-  allRaw<Row>(name: StatementName, parameters: Parameters): readonly Row[] {
-    return this.prepare(name).raw(true).all(parameters) as Row[]
-  }
-
-  all<Row>(name: StatementName, parameters: Parameters): readonly Row[] {
-    return this.prepare(name).all(parameters) as Row[]
+    return parts
   }
 }
 
-/** What every operation of the store works with. `now` is the store's time of the message at hand. */
-export interface Session {
-  readonly sql: Statements
-  readonly ns: number
-  now(): number
+function change(parts: readonly Prepared[], row: Row, scope: Scope): number {
+  let changes = 0
+  for (const { part, statement } of parts) {
+    if (isWanted(part, row)) changes = statement.run(valuesFor(part, row, scope)).changes
+  }
+  return changes
+}
+
+function select(parts: readonly Prepared[], row: Row, scope: Scope): readonly Row[] {
+  let rows: readonly Row[] = []
+  for (const { part, statement } of parts) {
+    if (isWanted(part, row)) rows = statement.all(valuesFor(part, row, scope)) as Row[]
+  }
+  return rows
+}
+
+const isWanted = ({ when }: Part, row: Row): boolean => when.every((name) => row[name] !== null && row[name] !== 0)
+
+function valuesFor({ bind }: Part, row: Row, { ns, now }: Scope): unknown {
+  if (bind === null) return { ...row, ns, now }
+  return bind.map((name) => (name === 'ns' ? ns : name === 'now' ? now : row[name]))
 }

@@ -1,8 +1,10 @@
 /**
  * The wall clock of servers that a test started, as a shift against the real one that can be changed while they run, or standing
- * still at a given time. Timers that use the monotonic clock go on as they were. Several servers may be given the same clock.
+ * still at a given time. Timers that use the monotonic clock go on as they were, and so do the timeouts of PostgreSQL; but its
+ * `pg_sleep` goes by the wall clock, and so does not end while that stands still. Several servers may be given the same clock.
  */
 import { closeSync, openSync, writeSync } from 'node:fs'
+import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buildPreload } from '../preload.ts'
 import { ServerFolder } from '../server-process.ts'
@@ -18,14 +20,16 @@ export class ServerClock {
   private constructor(library: string, folder: ServerFolder) {
     const path = join(folder.path, 'clock')
     this.#folder = folder
-    this.#file = openSync(path, 'w')
+    this.#file = openSync(path, 'w', 0o644)
     this.env = { LD_PRELOAD: library, HOLDFAST_CLOCK: path }
     this.#write()
   }
 
   static async make(): Promise<ServerClock> {
     const library = await buildPreload(new URL('clock.c', import.meta.url))
-    return new ServerClock(library, await ServerFolder.make('clock'))
+    const folder = await ServerFolder.make('clock')
+    await chmod(folder.path, 0o755) // Some servers run under another account.
+    return new ServerClock(library, folder)
   }
 
   get shiftMs(): number {

@@ -13,7 +13,7 @@ import {
   truncateSync,
   writeSync,
 } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { chmod, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SeededRandom } from '../../simulation/random.ts'
 import { buildPreload } from '../preload.ts'
@@ -64,7 +64,9 @@ export class PowerCut {
 
   static async make(disk: Disk = 'honest'): Promise<PowerCut> {
     const library = await buildPreload(new URL('power.c', import.meta.url))
-    return new PowerCut(library, await ServerFolder.make('power'), disk)
+    const folder = await ServerFolder.make('power')
+    await chmod(folder.path, 0o777) // Some servers run under another account.
+    return new PowerCut(library, folder, disk)
   }
 
   /** Counts all that was written until now as synced, such as what a server wrote while it started. For servers at rest. */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,12 +31,41 @@ struct record {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sigset_t mask_before; /* of the thread that has the lock */
 static int journal = -1;
 static int is_lying;
 static uint64_t syncs;
 
-static void hold(void) { pthread_mutex_lock(&lock); }
-static void release(void) { pthread_mutex_unlock(&lock); }
+/* Several processes may write to one file, such as those of PostgreSQL; a killed one loses this lock. */
+static void lock_journal(short type) {
+  struct flock all = {.l_type = type, .l_whence = SEEK_SET};
+  while (fcntl(journal, F_SETLKW, &all) != 0 && errno == EINTR) {
+  }
+}
+
+/* No signal in between: its handler may write too. */
+static void hold(void) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  pthread_mutex_lock(&lock);
+  lock_journal(F_WRLCK);
+  mask_before = before;
+}
+
+static void release(void) {
+  sigset_t before = mask_before;
+  int error = errno;
+  lock_journal(F_UNLCK);
+  pthread_mutex_unlock(&lock);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = error;
+}
+
+static int is_file(int fd) {
+  struct stat about;
+  return journal >= 0 && fd != journal && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+}
 
 __attribute__((constructor)) static void start(void) {
   const char *path = getenv("HOLDFAST_POWER"), *disk = getenv("HOLDFAST_POWER_DISK");
@@ -109,9 +139,9 @@ static uint64_t length_of(const struct iovec *parts, int count) {
   return length;
 }
 
-/* The record and the change are one step for a sync in another thread: it covers both or neither. */
+/* The record and the change are one step for a sync in another thread or process: it covers both or neither. */
 #define CHANGING(fd, offset, length, call) \
-  if (journal < 0) return call;            \
+  if (!is_file(fd)) return call;           \
   hold();                                  \
   before_change(fd, offset, length);       \
   long result = call;                      \

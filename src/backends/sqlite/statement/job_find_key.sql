@@ -1,4 +1,5 @@
-SELECT id, state FROM holdfast_job WHERE ns = :ns AND lane = :lane AND idempotency_key = :key
+SELECT lane, idempotency_key AS key, id, state FROM holdfast_job
+WHERE ns = :ns AND lane = :lane AND idempotency_key = :key
 UNION ALL
-SELECT id, state FROM holdfast_archive WHERE ns = :ns AND lane = :lane AND idempotency_key = :key
+SELECT lane, idempotency_key, id, state FROM holdfast_archive WHERE ns = :ns AND lane = :lane AND idempotency_key = :key
 LIMIT 1

@@ -1,3 +1,3 @@
-UPDATE holdfast_job SET lease_expires_at = :lease_expires_at
+UPDATE holdfast_job SET lease_expires_at = :now + :lease_ms
 WHERE ns = :ns AND id = :id AND state = 'running' AND token = :token
-RETURNING cancel_requested
+RETURNING id, token, cancel_requested

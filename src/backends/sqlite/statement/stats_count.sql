@@ -1,5 +1,7 @@
 -- Each part is counted inside its own index.
-SELECT lane, 'queued' AS state, count(*) AS jobs, min(run_at) AS oldest FROM holdfast_job INDEXED BY holdfast_job_ready
+SELECT lane, 'queued' AS state, count(*) AS jobs,
+  :now - min(run_at) AS oldest_ms
+FROM holdfast_job INDEXED BY holdfast_job_ready
 WHERE ns = :ns AND state = 'queued' GROUP BY lane
 UNION ALL
 SELECT lane, state, count(*), NULL FROM holdfast_job INDEXED BY holdfast_job_due

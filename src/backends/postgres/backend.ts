@@ -1,0 +1,130 @@
+/**
+ * The PostgreSQL store behind the backend interface: opens the link, brings the tables up to date, runs each message as a plan, and
+ * tells idle workers of new jobs. Nothing here needs a restart after an outage.
+ */
+import { HoldfastError } from '../../errors.ts'
+import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
+import type { Capabilities } from '../capabilities.ts'
+import type { MessageType, Reply, Request } from '../protocol/index.ts'
+import { type PlannedType, plansOf } from '../sql/handlers.ts'
+import { hintsOf } from '../sql/hint.ts'
+import { type Plan, read, write } from '../sql/plan.ts'
+import { turn } from './claim.ts'
+import { openLink } from './connect.ts'
+import type { Link } from './link.ts'
+import type { PostgresLocation } from './location.ts'
+import { Runner } from './runner.ts'
+import { durabilityOf } from './server-facts.ts'
+import { Statements } from './statement.ts'
+
+/** What every PostgreSQL offers; how durable it is depends on the server. */
+export const POSTGRES_CAPABILITIES: Capabilities = Object.freeze({
+  durableJobs: true,
+  durability: 'power',
+  sameHostProcesses: true,
+  distributedWorkers: true,
+  transactionalEnqueue: true,
+  notifications: 'network',
+  ordering: Object.freeze(['fifo'] as const),
+  retention: 'stored',
+  schedules: false,
+  continuations: false,
+  partitions: false,
+  streams: false,
+  rateLimits: false,
+})
+
+export interface PostgresBackendOptions extends BackendOptions {
+  readonly location: PostgresLocation
+}
+
+interface Parts {
+  readonly link: Link
+  readonly runner: Runner
+}
+
+export class PostgresBackend implements Backend {
+  readonly name = 'postgres'
+  readonly capabilities: Capabilities
+  readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
+  private readonly parts: Parts
+  private readonly listeners = new Set<HintListener>()
+  private readonly plans = plansOf({ turn })
+  private isClosed = false
+
+  private constructor(parts: Parts) {
+    this.parts = parts
+    this.capabilities = Object.freeze({ ...POSTGRES_CAPABILITIES, durability: durabilityOf(parts.link.facts) })
+  }
+
+  /** Rejects with STORE_UNAVAILABLE, STORE_DENIED, UNSUPPORTED or STORE_SCHEMA_TOO_NEW, naming the server, never its password. */
+  static async open(options: PostgresBackendOptions): Promise<PostgresBackend> {
+    const { location, namespace } = options
+    const link = await openLink(location, options)
+    try {
+      const runner = new Runner(link, new Statements(location.schema), -1)
+      runner.ns = await namespaceOf(runner, namespace)
+      return new PostgresBackend({ link, runner })
+    } catch (error) {
+      await link.close()
+      throw error
+    }
+  }
+
+  async call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
+    if (this.isClosed) throw new HoldfastError('CLOSED', 'the store was closed', { details: { outcome: 'refused' } })
+    if (type === 'store.health') return (await this.health()) as Reply<T>
+    const reply = await this.run(type as PlannedType, request)
+    for (const lane of hintsOf(type, request, reply as Reply<T>)) this.hint(lane)
+    return reply as Reply<T>
+  }
+
+  private run(type: PlannedType, request: unknown): Promise<unknown> {
+    const plan = this.plans[type] as (request: unknown) => Plan<unknown>
+    // Only what was sent before can have left a copy behind, and only then is it worth a transaction to take that back.
+    const isAtomic = type === 'job.enqueue' && (request as Request<'job.enqueue'>).resend !== false
+    return this.parts.runner.run(() => plan(request), isAtomic)
+  }
+
+  private async health(): Promise<Reply<'store.health'>> {
+    const { link } = this.parts
+    const { rows } = await link.query(HEALTH, [])
+    const [row] = rows as readonly { readonly now: number }[]
+    const { version, isPooled, repeats } = link.facts
+    return { nowMs: row?.now ?? 0, details: { version, isPooled, repeats } }
+  }
+
+  private hint(lane: string | null): void {
+    for (const listener of this.listeners) listener(lane)
+  }
+
+  subscribe(_lanes: readonly string[], listener: HintListener): HintSubscription {
+    this.listeners.add(listener)
+    return { want: () => {}, isReliable: false, stop: () => void this.listeners.delete(listener) }
+  }
+
+  onChange(listener: () => Promise<void>): () => void {
+    return this.parts.link.onChange(listener)
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    await this.parts.link.close()
+  }
+}
+
+const HEALTH = {
+  name: 'health',
+  text: 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
+}
+
+async function namespaceOf(runner: Runner, name: string): Promise<number> {
+  const find = async (): Promise<number | undefined> =>
+    (await runner.run(() => read<{ ns: number }>('namespace_find', [{ name }])))[0]?.ns
+  const known = await find()
+  if (known !== undefined) return known
+  await runner.run(() => write('namespace_add', [{ name }]))
+  const made = await find()
+  if (made === undefined) throw new HoldfastError('INTERNAL', `the namespace ${name} was not kept`)
+  return made
+}

@@ -1,0 +1,138 @@
+/**
+ * The turn on PostgreSQL: one statement ends what completed and grants what is ready. What ended otherwise is settled before, and
+ * where a job is due or past its deadline, the lanes are brought up to the store's time before anything of them is granted.
+ */
+import { isHoldfastError } from '../../errors.ts'
+import type { JobId } from '../../job.ts'
+import type { Claim, ClaimedJob, Grant, Reply, Request, Settlement, Verdict } from '../protocol/index.ts'
+import { buryDamaged } from '../sql/damage.ts'
+import { buryDeadlined, MOVED_PER_CLAIM_MAX, promoteDue } from '../sql/due.ts'
+import { heldBy } from '../sql/held.ts'
+import { type Plan, type Row, read } from '../sql/plan.ts'
+import { type ClaimRow, readClaimed } from '../sql/row.ts'
+import { type Complete, settle } from '../sql/settle.ts'
+
+/** What a row of `job_claim` or `job_turn` is. */
+const ENDED = 0
+const GRANTED = 1
+const SEEN = 2
+
+type TurnRow = readonly [kind: number, i: number | null, ...ClaimRow]
+
+export function* turn({ settlements, claims, resend }: Request<'job.turn'>): Plan<Reply<'job.turn'>> {
+  const [claim] = claims
+  const completes = settlements.filter((one): one is Complete => one.kind === 'complete')
+  const isPlain = claims.length === 1 && !resend && completes.length > 0 && isDistinct(settlements)
+  if (claim !== undefined && isPlain) return yield* turnAtOnce(settlements, completes, claim)
+  const verdicts = yield* settle(settlements)
+  const grants: Grant[] = []
+  for (const one of claims) grants.push(yield* grant(one, resend ? yield* heldBy(one) : []))
+  return { verdicts, grants }
+}
+
+const isDistinct = (settlements: readonly Settlement[]): boolean =>
+  new Set(settlements.map(({ id }) => id)).size === settlements.length
+
+function* turnAtOnce(
+  settlements: readonly Settlement[],
+  completes: readonly Complete[],
+  claim: Claim,
+): Plan<Reply<'job.turn'>> {
+  const verdicts = new Map<Settlement, Verdict>()
+  const others = settlements.filter(({ kind }) => kind !== 'complete')
+  const settled = yield* settle(others)
+  others.forEach((settlement, index) => {
+    verdicts.set(settlement, settled[index] ?? 'leaseLost')
+  })
+  const rows = yield* read<TurnRow>('job_turn', completes.map(completionRow), claimArgs(claim, claim.limit, false))
+  for (const [kind, i] of rows) {
+    const settlement = kind === ENDED && i !== null ? completes[i - 1] : undefined
+    if (settlement !== undefined) verdicts.set(settlement, 'applied')
+  }
+  // Those that did not end are told why.
+  const missing = completes.filter((settlement) => !verdicts.has(settlement))
+  const explained = yield* settle(missing)
+  missing.forEach((settlement, index) => {
+    verdicts.set(settlement, explained[index] ?? 'leaseLost')
+  })
+  const first = yield* readGrant(rows)
+  const granted = first.isBlocked ? yield* grant(claim, []) : first.grant
+  return { verdicts: settlements.map((settlement) => verdicts.get(settlement) ?? 'leaseLost'), grants: [granted] }
+}
+
+const completionRow = ({ id, token, keepMs, durationMs, output, keepOutputMs }: Complete): Row => ({
+  id,
+  token,
+  keep_ms: keepMs,
+  duration_ms: durationMs,
+  output,
+  keep_output_ms: keepOutputMs,
+})
+
+const claimArgs = ({ lanes, workerId, nonce, leaseMs }: Claim, limit: number, isForced: boolean): Row => ({
+  lanes,
+  limit,
+  worker_id: workerId,
+  nonce,
+  lease_ms: leaseMs,
+  force: isForced ? 1 : 0,
+})
+
+/** With what an earlier sending of the claim was `held`, nothing more is granted. */
+function* grant(claim: Claim, held: readonly ClaimedJob[]): Plan<Grant> {
+  const limit = held.length > 0 ? 0 : claim.limit
+  const look = (isForced: boolean): Plan<Seen> => claimOnce(claimArgs(claim, limit, isForced))
+  const first = yield* look(false)
+  if (!first.isBlocked) return { ...first.grant, jobs: [...held, ...first.grant.jobs] }
+  // A paused lane stays as it is.
+  const paused = new Set((yield* read<{ lane: string }>('lane_list', [{}])).map(({ lane }) => lane))
+  const lanes = claim.lanes.filter((lane) => !paused.has(lane))
+  yield* promoteDue(lanes, MOVED_PER_CLAIM_MAX)
+  const burial = { lanes, limit: MOVED_PER_CLAIM_MAX, keepMs: claim.keepDeadMs }
+  const deadlined: JobId[] = [...(yield* buryDeadlined(burial))]
+  // Forced: others may hold what is due, and more may have become due since.
+  const second = yield* look(true)
+  return { ...second.grant, jobs: [...held, ...second.grant.jobs], deadlined }
+}
+
+interface Seen {
+  readonly isBlocked: boolean
+  readonly grant: Grant
+}
+
+function* claimOnce(args: Row): Plan<Seen> {
+  return yield* readGrant(yield* read<TurnRow>('job_claim', [args]))
+}
+
+/** A damaged row is put aside, so that it cannot hold up its lane for ever. */
+function* readGrant(rows: readonly TurnRow[]): Plan<Seen> {
+  const jobs: { readonly ordinal: number; readonly job: ClaimedJob }[] = []
+  let isBlocked = false
+  let more = false
+  let dueInMs: number | null = null
+  for (const [kind, i, ...row] of rows) {
+    if (kind === GRANTED) {
+      const job = yield* decode(row)
+      if (job !== null) jobs.push({ ordinal: i ?? 0, job })
+    } else if (kind === SEEN) {
+      const [, , , , , blocked, moreReady] = row
+      isBlocked = blocked === 1
+      more = moreReady === 1
+      const dueAt = row[16] as number | null
+      dueInMs = dueAt === null ? null : dueAt - row[18]
+    }
+  }
+  jobs.sort((a, b) => a.ordinal - b.ordinal)
+  return { isBlocked, grant: { jobs: jobs.map(({ job }) => job), more, dueInMs, deadlined: [] } }
+}
+
+function* decode(row: ClaimRow): Plan<ClaimedJob | null> {
+  const token = row[17] ?? ''
+  try {
+    return readClaimed(row, { token, attempt: row[5] })
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error
+    yield* buryDamaged({ id: row[1], from: 'running', token, problem: error.message })
+    return null
+  }
+}

@@ -1,0 +1,77 @@
+/** Opens the link of a PostgreSQL store: retries until a primary is there, then checks that it may keep jobs. */
+import { systemTimers, type Timers, withDeadline } from '../../clock.ts'
+import { Deadlines } from '../../deadlines.ts'
+import { HoldfastError } from '../../errors.ts'
+import type { BackendOptions } from '../backend.ts'
+import { CallerPool } from './caller-pool.ts'
+import { isFinal } from './errors.ts'
+import { PostgresLink } from './link.ts'
+import type { PostgresLocation } from './location.ts'
+import { OwnPool } from './own-pool.ts'
+import { SettingsCheck } from './settings-check.ts'
+import { driverTls } from './tls.ts'
+import { backOffMs, LIMITS, type Limits, type Wiring } from './wiring.ts'
+
+const OPEN_BACK_OFF = { baseMs: 50, maxMs: 500 }
+
+export interface LinkOptions extends BackendOptions {
+  readonly timers?: Timers
+  readonly limits?: Partial<Limits>
+}
+
+export async function openLink(location: PostgresLocation, options: LinkOptions): Promise<PostgresLink> {
+  const wiring = wiringOf(options)
+  const deadlines = new Deadlines(wiring.clock, wiring.timers)
+  const source = await openSource(location, wiring, deadlines)
+  const settings = new SettingsCheck(source.server, wiring.warn)
+  const link = new PostgresLink({ source, wiring, deadlines, settings, isPooled: location.isPooled })
+  source.onIdleError((error) => link.idleLost(error))
+  try {
+    await untilConnected(link, wiring, options.openDeadlineMs)
+    return link
+  } catch (error) {
+    await link.close()
+    throw error
+  }
+}
+
+export function wiringOf({ clock, random, warn, timers = systemTimers, limits }: LinkOptions): Wiring {
+  return { clock, timers, random, warn, limits: { ...LIMITS, ...limits } }
+}
+
+async function openSource(
+  location: PostgresLocation,
+  wiring: Wiring,
+  deadlines: Deadlines,
+): Promise<OwnPool | CallerPool> {
+  if (location.kind === 'pool') return new CallerPool(location.pool, wiring, deadlines)
+  const { target, connections, isPooled } = location
+  const tls = await driverTls(target.tls)
+  return new OwnPool({ target, tls, connections, isPlain: isPooled }, wiring, deadlines)
+}
+
+async function untilConnected(link: PostgresLink, wiring: Wiring, timeoutMs: number): Promise<void> {
+  const { clock, timers, random } = wiring
+  const untilMs = clock.monotonic() + timeoutMs
+  const late = new Error('the server did not answer')
+  let last: Error = late
+  for (let failures = 0; ; failures += 1) {
+    try {
+      const leftMs = Math.max(0, untilMs - clock.monotonic())
+      return await withDeadline(link.connect(), leftMs, timers, () => late)
+    } catch (error) {
+      if (isFinal(error)) throw error
+      if (error !== late && error instanceof Error) last = error
+      const waitMs = backOffMs(failures, random, OPEN_BACK_OFF)
+      if (error === late || clock.monotonic() + waitMs >= untilMs) throw notInTime(timeoutMs, last)
+      await new Promise<void>((resolve) => timers.set(resolve, waitMs))
+    }
+  }
+}
+
+function notInTime(timeoutMs: number, last: Error): HoldfastError {
+  return new HoldfastError('STORE_UNAVAILABLE', `no connection within ${timeoutMs} ms: ${last.message}`, {
+    details: { ...(last instanceof HoldfastError ? last.details : {}), outcome: 'notDone' },
+    cause: last,
+  })
+}

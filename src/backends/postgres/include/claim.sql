@@ -1,0 +1,50 @@
+-- What a claim does, after `clock`: looks whether chores come first, picks, locks, grants. The limit holds under any plan, since
+-- what is picked is materialised.
+lane AS MATERIALIZED (
+  SELECT input.lane, input.o FROM unnest($2::text[]) WITH ORDINALITY AS input (lane, o)
+  WHERE NOT EXISTS (
+    SELECT 1 FROM holdfast.lane AS policy WHERE policy.ns = $1 AND policy.lane = input.lane AND policy.paused
+  )
+),
+chore AS MATERIALIZED (
+  SELECT
+    (
+      SELECT min(next.run_at) FROM lane CROSS JOIN LATERAL (
+        SELECT job.run_at FROM holdfast.job AS job
+        WHERE job.ns = $1 AND job.lane = lane.lane AND job.state IN ('scheduled', 'retry_wait')
+        ORDER BY job.run_at LIMIT 1
+      ) AS next
+    ) AS due_at,
+    (
+      SELECT min(next.deadline_at) FROM lane CROSS JOIN LATERAL (
+        SELECT job.deadline_at FROM holdfast.job AS job
+        WHERE job.ns = $1 AND job.lane = lane.lane AND job.deadline_at IS NOT NULL AND job.state <> 'running'
+        ORDER BY job.deadline_at LIMIT 1
+      ) AS next
+    ) AS late_at
+),
+state AS MATERIALIZED (
+  SELECT clock.now, chore.due_at,
+    $7::integer = 0 AND least(chore.due_at, chore.late_at) IS NOT NULL AND least(chore.due_at, chore.late_at) <= clock.now
+      AS is_blocked
+  FROM clock, chore
+),
+picked AS MATERIALIZED (
+  SELECT ready.seq FROM lane CROSS JOIN LATERAL (
+    SELECT job.seq FROM holdfast.job AS job
+    WHERE job.ns = $1 AND job.lane = lane.lane AND job.state = 'queued'
+    ORDER BY job.priority DESC, job.run_at, job.seq
+    LIMIT $3::bigint FOR UPDATE SKIP LOCKED
+  ) AS ready
+  WHERE NOT (SELECT is_blocked FROM state)
+  LIMIT $3::bigint
+),
+granted AS (
+  UPDATE holdfast.job AS job SET
+    state = 'running', attempts = job.attempts + 1, worker_id = $4, started_at = clock.now, updated_at = clock.now,
+    lease_expires_at = clock.now + $6::bigint, lease_epoch = greatest(job.lease_epoch + 1, clock.now_us),
+    token = greatest(job.lease_epoch + 1, clock.now_us) || ':' || $4::text || ':' || $5::text || '.' || ready.ordinal
+  FROM clock, (SELECT picked.seq, row_number() OVER () - 1 AS ordinal FROM picked) AS ready
+  WHERE job.seq = ready.seq AND job.ns = $1 AND job.state = 'queued'
+  RETURNING job.*, ready.ordinal
+)

@@ -1,0 +1,59 @@
+/** Runs plans on a link: each step is one statement that commits by itself, unless the plan is run as one transaction. */
+import { HoldfastError } from '../../errors.ts'
+import type { Plan, Row, Step, StepResult, Written } from '../sql/plan.ts'
+import type { Answer, Link } from './link.ts'
+import { type Statements, valuesFor } from './statement.ts'
+
+export class Runner {
+  private readonly link: Link
+  private readonly statements: Statements
+  ns: number
+
+  constructor(link: Link, statements: Statements, ns: number) {
+    this.link = link
+    this.statements = statements
+    this.ns = ns
+  }
+
+  /** `plan` makes the plan anew: a transaction that met a conflict is run again from the start. */
+  run<T>(plan: () => Plan<T>, isAtomic = false): Promise<T> {
+    if (!isAtomic) return this.follow(plan(), (...query) => this.link.query(...query))
+    return this.link.transaction((query) => this.follow(plan(), query))
+  }
+
+  private async follow<T>(plan: Plan<T>, query: Link['query']): Promise<T> {
+    let turn = plan.next()
+    while (turn.done !== true) {
+      let result: StepResult
+      try {
+        result = await this.step(turn.value, query)
+      } catch (error) {
+        turn = plan.throw(error)
+        continue
+      }
+      turn = plan.next(result)
+    }
+    return turn.value
+  }
+
+  private async step(step: Step, query: Link['query']): Promise<StepResult> {
+    const statement = this.statements.get(step.name)
+    const mode = step.kind === 'write' ? 'array' : statement.mode
+    const answer = await query(statement, valuesFor(statement, this.ns, step), mode)
+    if (step.kind === 'write') return writtenOf(step, answer)
+    return step.kind === 'change' ? answer.count : (answer.rows as readonly Row[])
+  }
+}
+
+function writtenOf({ name, rows }: Step, { rows: places }: Answer): Written {
+  const written = rows.map(() => false)
+  let now = 0
+  for (const place of places as readonly (readonly [number, number])[]) {
+    const [i, at] = place
+    if (!(i >= 1 && i <= written.length))
+      throw new HoldfastError('INTERNAL', `${name} wrote row ${i} of ${rows.length}`)
+    written[i - 1] = true
+    now = at
+  }
+  return { written, now }
+}

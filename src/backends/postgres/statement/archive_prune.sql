@@ -1,0 +1,19 @@
+-- Only of what goes row by row; the days with a partition of their own go with it.
+--! args: limit bigint
+WITH clock AS MATERIALIZED (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now),
+gone AS (
+  DELETE FROM holdfast.archive_rest AS archive
+  WHERE archive.ctid = ANY (ARRAY(
+    SELECT old.ctid FROM holdfast.archive_rest AS old WHERE old.ns = $1 AND old.keep_until <= (SELECT now FROM clock)
+    ORDER BY old.keep_until LIMIT $2::bigint FOR UPDATE SKIP LOCKED
+  ))
+  RETURNING archive.ns, archive.lane, archive.state, archive.id, archive.idempotency_key
+),
+counted AS (
+  INSERT INTO holdfast.counter (ns, lane, state, jobs) SELECT ns, lane, state, -count(*) FROM gone GROUP BY 1, 2, 3
+),
+unkeyed AS (
+  DELETE FROM holdfast.key AS key USING gone
+  WHERE key.ns = gone.ns AND key.lane = gone.lane AND key.key = gone.idempotency_key AND key.id = gone.id
+)
+SELECT 1 FROM gone

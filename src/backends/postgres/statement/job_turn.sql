@@ -1,0 +1,22 @@
+-- Ends jobs that completed and grants what is ready, in one statement and one commit. Read by position in `claim.ts`.
+--! arrays
+--! args: lanes text[], limit bigint, worker_id text, nonce text, lease_ms bigint, force integer
+--! rows: id text, token text, keep_ms bigint, duration_ms float, output value, keep_output_ms bigint
+WITH clock AS MATERIALIZED (
+  SELECT us / 1000 AS now, us AS now_us
+  FROM (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS us) AS tick
+),
+ended AS (
+  DELETE FROM holdfast.job AS job
+  USING clock, unnest($8::text[], $9::text[], $10::bigint[], $11::float8[], $12::text[], $13::bigint[]) WITH ORDINALITY
+    AS input (id, token, keep_ms, duration_ms, output, keep_output_ms, i)
+  WHERE job.ns = $1 AND job.id = input.id AND job.state = 'running' AND job.token = input.token
+  RETURNING job.*, clock.now, input.i, 'completed'::text AS "to", input.keep_ms, NULL::text AS outcome,
+    NULL::text AS attempt_failure, input.duration_ms, NULL::text AS failure, NULL::text AS failure_if_none,
+    NULL::integer AS new_crashes, NULL::text AS dlq_code, input.output, input.keep_output_ms, 1 AS keeps_token
+),
+--@include ending,
+--@include claim
+--@include grant
+UNION ALL
+SELECT 0, ended.i, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ended.now FROM ended

@@ -1,0 +1,6 @@
+-- After a reaped lease its token proves nothing any more.
+--! rows: id text, token text
+UPDATE holdfast.job AS job SET token = NULL
+FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS input (id, token, i)
+WHERE job.ns = $1 AND job.id = input.id AND job.token = input.token AND job.state <> 'running'
+RETURNING input.i, 0 AS now

@@ -1,0 +1,11 @@
+-- Live jobs are counted inside their indexes; of the archive there are counters.
+WITH clock AS MATERIALIZED (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now)
+SELECT lane, 'queued' AS state, count(*) AS jobs, (SELECT now FROM clock) - min(run_at) AS oldest_ms
+FROM holdfast.job WHERE ns = $1 AND state = 'queued' GROUP BY lane
+UNION ALL
+SELECT lane, state, count(*), NULL FROM holdfast.job
+WHERE ns = $1 AND state IN ('scheduled', 'retry_wait') GROUP BY lane, state
+UNION ALL
+SELECT lane, state, count(*), NULL FROM holdfast.job WHERE ns = $1 AND state = 'running' GROUP BY lane, state
+UNION ALL
+SELECT lane, state, sum(jobs)::bigint, NULL FROM holdfast.counter WHERE ns = $1 GROUP BY lane, state HAVING sum(jobs) <> 0

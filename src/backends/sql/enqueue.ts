@@ -1,0 +1,115 @@
+/** Accepts jobs. An id or key that is known, live or archived, is answered with the job that has it. */
+import type { JobDefinition } from '../../job.ts'
+import type { EnqueueResult, Reply, Request } from '../protocol/index.ts'
+import { ENDING, endRow } from './ending.ts'
+import { byId, missed, type Plan, type Row, read, write } from './plan.ts'
+import { corrupt, readState, writeObject } from './row.ts'
+
+export function* enqueue({ jobs, resend }: Request<'job.enqueue'>): Plan<Reply<'job.enqueue'>> {
+  const isAnySent = resend !== false
+  // The same id twice in one call: the second is told what became of the first.
+  if (new Set(jobs.map(({ id }) => id)).size === jobs.length) return { results: yield* enqueueAll(jobs, isAnySent) }
+  const results: EnqueueResult[] = []
+  for (const job of jobs) results.push(...(yield* enqueueAll([job], isAnySent)))
+  return { results }
+}
+
+function* enqueueAll(jobs: readonly JobDefinition[], isAnySent: boolean): Plan<readonly EnqueueResult[]> {
+  const outcome = yield* write('job_enqueue', jobs.map(enqueueRow))
+  const created = jobs.filter((_, index) => outcome.written[index] === true)
+  const results = new Map<JobDefinition, EnqueueResult>()
+  for (const job of created) {
+    const state = runAtOf(job, outcome.now) > outcome.now ? 'scheduled' : 'queued'
+    results.set(job, { outcome: 'created', id: job.id, state })
+  }
+  const others = missed(jobs, outcome)
+  const copies = isAnySent ? yield* withdrawCopies(created) : NONE
+  for (const [job, result] of copies) results.set(job, result)
+  // What a copy stood in the way of is free again.
+  const known = copies.size > 0 && others.length > 0 ? yield* answersTo(others) : yield* findKnown(others)
+  for (const [job, result] of known) results.set(job, result)
+  return jobs.map((job) => results.get(job) ?? unanswered(job))
+}
+
+const NONE: ReadonlyMap<JobDefinition, EnqueueResult> = new Map()
+
+function* answersTo(jobs: readonly JobDefinition[]): Plan<ReadonlyMap<JobDefinition, EnqueueResult>> {
+  const results = yield* enqueueAll(jobs, true)
+  return new Map(
+    jobs.flatMap((job, index) => {
+      const result = results[index]
+      return result === undefined ? [] : [[job, result] as const]
+    }),
+  )
+}
+
+const runAtOf = ({ runAt, delayMs }: JobDefinition, now: number): number => runAt ?? now + delayMs
+
+/** What `job_enqueue` is given for a job. */
+export function enqueueRow(job: JobDefinition): Row {
+  return {
+    id: job.id,
+    lane: job.lane,
+    key: job.idempotencyKey,
+    type: job.type,
+    priority: job.priority,
+    run_at: job.runAt,
+    delay_ms: job.delayMs,
+    deadline_at: job.deadlineAt,
+    timeout_ms: job.timeoutMs,
+    max_attempts: job.maxAttempts,
+    max_attempts_fixed: job.maxAttemptsFixed ? 1 : 0,
+    max_crashes: job.maxCrashes,
+    retry: writeObject(job.retry),
+    metadata: writeObject(job.metadata),
+    trace_id: job.traceId,
+    replay_of: job.replayOf,
+    keep_result_ms: job.keepResultMs,
+    payload: job.payload,
+  }
+}
+
+/**
+ * A job that was sent before may have run and ended while this sending waited for its row: then what was just written is a
+ * copy, which nobody has seen yet since the transaction is open, and is taken back.
+ */
+function* withdrawCopies(created: readonly JobDefinition[]): Plan<ReadonlyMap<JobDefinition, EnqueueResult>> {
+  const ended = yield* read<{ id: string; state: string }>('archive_find', byId(created.map(({ id }) => id)))
+  const states = new Map(ended.map(({ id, state }) => [id, readState(state, id)]))
+  const copies = created.filter(({ id }) => states.has(id))
+  const withdrawal = { ...ENDING, token: null, to: 'cancelled', keepMs: 0 } as const
+  yield* write(
+    'job_end',
+    copies.flatMap(({ id }) => ['queued', 'scheduled'].map((from) => endRow({ ...withdrawal, id, from }))),
+  )
+  return new Map(copies.map((job) => [job, { outcome: 'created', id: job.id, state: states.get(job.id) ?? 'queued' }]))
+}
+
+/** The same id counts before the same key: it is this very enqueue, sent again. */
+function* findKnown(jobs: readonly JobDefinition[]): Plan<ReadonlyMap<JobDefinition, EnqueueResult>> {
+  const results = new Map<JobDefinition, EnqueueResult>()
+  const same = yield* read<{ id: string; state: string }>('job_find', byId(jobs.map(({ id }) => id)))
+  const states = new Map(same.map(({ id, state }) => [id, readState(state, id)]))
+  for (const job of jobs) {
+    const state = states.get(job.id)
+    if (state !== undefined) results.set(job, { outcome: 'created', id: job.id, state })
+  }
+  const keyed = jobs.filter((job) => !results.has(job))
+  const first = yield* read<{ lane: string; key: string; id: string; state: string }>(
+    'job_find_key',
+    keyed.map(({ lane, idempotencyKey: key }) => ({ lane, key })),
+  )
+  const holders = new Map(first.map((row) => [nameOf(row.lane, row.key), row]))
+  for (const job of keyed) {
+    const holder = holders.get(nameOf(job.lane, job.idempotencyKey))
+    if (holder === undefined) continue
+    results.set(job, { outcome: 'deduplicated', id: holder.id, state: readState(holder.state, holder.id) })
+  }
+  return results
+}
+
+const nameOf = (lane: string, key: string | null): string => JSON.stringify([lane, key])
+
+function unanswered({ id }: JobDefinition): never {
+  throw corrupt('index: a job was refused as known that is not there', { id })
+}

@@ -1,0 +1,51 @@
+/**
+ * The messages of the protocol as plans, the same for both dialects but for claiming and health, which each brings itself.
+ */
+import type { MessageType, Reply, Request } from '../protocol/index.ts'
+import { cancel, maintain, policy, promote } from './control.ts'
+import { enqueue } from './enqueue.ts'
+import { progress, reap, renew } from './lease.ts'
+import type { Plan } from './plan.ts'
+import { get, history, list, stats } from './read.ts'
+
+export type PlannedType = Exclude<MessageType, 'store.health'>
+export type Planned = { readonly [T in PlannedType]: (request: Request<T>) => Plan<Reply<T>> }
+
+/** What a dialect does in its own way. */
+export interface Dialect {
+  turn(request: Request<'job.turn'>): Plan<Reply<'job.turn'>>
+}
+
+export function plansOf({ turn }: Dialect): Planned {
+  return {
+    'job.enqueue': enqueue,
+    'job.turn': turn,
+    'lease.renew': renew,
+    'lease.reap': reap,
+    'job.progress': progress,
+    'job.cancel': cancel,
+    'job.promote': promote,
+    'job.get': get,
+    'job.list': list,
+    'job.history': history,
+    'queue.stats': stats,
+    'queue.policy': policy,
+    'store.maintain': maintain,
+  }
+}
+
+const READS: ReadonlySet<MessageType> = new Set<MessageType>([
+  'job.get',
+  'job.list',
+  'job.history',
+  'queue.stats',
+  'store.health',
+])
+
+/** True when the message writes nothing, so it need not wait for writers. */
+export function isRead<T extends MessageType>(type: T, request: Request<T>): boolean {
+  if (READS.has(type)) return true
+  // An idle system looks for expired leases and lane policies all the time.
+  if ('decisions' in request) return request.decisions.length === 0
+  return 'changes' in request && request.changes.length === 0
+}

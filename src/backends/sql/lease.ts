@@ -1,0 +1,87 @@
+/** Leases after the grant: renewed, reaped once they ran out, and used to store progress. */
+import type { ExpiredLease, LeaseRef, Reply, Request, Verdict } from '../protocol/index.ts'
+import { byId, missed, type Plan, read, write } from './plan.ts'
+import type { FoundRow } from './settle.ts'
+import { settle } from './settle.ts'
+
+export function* renew({ leases, leaseMs }: Request<'lease.renew'>): Plan<Reply<'lease.renew'>> {
+  const rows = yield* read<{ id: string; token: string; cancel_requested: number }>(
+    'lease_renew',
+    leases.map(({ id, token }) => ({ id, token, lease_ms: leaseMs })),
+  )
+  const renewed = new Map(rows.map((row) => [row.token, row]))
+  const known = yield* knownIds(leases.filter(({ token }) => !renewed.has(token)).map(({ id }) => id))
+  const outcomes = leases.map(({ id, token }) => {
+    const row = renewed.get(token)
+    if (row !== undefined && row.id === id) return row.cancel_requested === 1 ? 'cancelRequested' : 'renewed'
+    return known.has(id) ? 'leaseLost' : 'gone'
+  })
+  return { outcomes }
+}
+
+function* knownIds(ids: readonly string[]): Plan<ReadonlySet<string>> {
+  const rows = yield* read<FoundRow>('job_find', byId(ids))
+  return new Set(rows.map(({ id }) => id))
+}
+
+export function* progress({ updates }: Request<'job.progress'>): Plan<Reply<'job.progress'>> {
+  // The last word of a lease counts for all that came with it.
+  const last = [...new Map(updates.map((update) => [leaseName(update), update])).values()]
+  const outcome = yield* write(
+    'job_progress',
+    last.map(({ id, token, progress: value }) => ({ id, token, progress: value })),
+  )
+  const lost = missed(last, outcome)
+  const known = yield* knownIds(lost.map(({ id }) => id))
+  const without = new Set(lost.map(leaseName))
+  const verdicts = updates.map((update): Verdict => {
+    if (!without.has(leaseName(update))) return 'applied'
+    return known.has(update.id) ? 'leaseLost' : 'gone'
+  })
+  return { verdicts }
+}
+
+const leaseName = ({ id, token }: LeaseRef): string => `${id} ${token}`
+
+/** A lease that was renewed or settled since it was seen as expired is left alone; after a reaped one its token proves nothing. */
+export function* reap({ decisions, limit }: Request<'lease.reap'>): Plan<Reply<'lease.reap'>> {
+  const verdicts = yield* settle(decisions, true)
+  const tokens = decisions
+    .filter((_, index) => verdicts[index] === 'applied' || verdicts[index] === 'cancelled')
+    .map(({ id, token }) => ({ id, token }))
+  const forgotten = yield* write('lease_forget', tokens)
+  yield* write('archive_forget', missed(tokens, forgotten))
+  const rows = yield* read<ExpiredRow>('lease_expired', [{ limit }])
+  // Whoever reaps has no token of its own to repeat with: what is not held any more is lost, in whatever state it is.
+  return {
+    verdicts: verdicts.map((verdict) => (verdict === 'alreadyApplied' ? 'leaseLost' : verdict)),
+    expired: rows.map(readExpired),
+  }
+}
+
+interface ExpiredRow {
+  readonly id: string
+  readonly token: string | null
+  readonly worker_id: string | null
+  readonly attempts: number
+  readonly max_attempts: number
+  readonly crashes: number
+  readonly max_crashes: number
+  readonly cancel_requested: number
+  readonly started_at: number | null
+  readonly lease_expires_at: number
+  readonly now: number
+}
+
+const readExpired = (row: ExpiredRow): ExpiredLease => ({
+  id: row.id,
+  token: row.token ?? '',
+  workerId: row.worker_id ?? '',
+  attempt: row.attempts,
+  maxAttempts: row.max_attempts,
+  crashes: row.crashes,
+  maxCrashes: row.max_crashes,
+  cancelRequested: row.cancel_requested === 1,
+  startedAt: row.started_at ?? row.now,
+  expiredForMs: row.now - row.lease_expires_at,
+})

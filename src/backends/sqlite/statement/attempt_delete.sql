@@ -1,1 +1,0 @@
-DELETE FROM holdfast_attempt WHERE job_seq = :seq

@@ -1,1 +1,0 @@
-DELETE FROM holdfast_job WHERE ns = :ns AND id = :id AND state = :from AND token IS :token RETURNING seq
