@@ -1,78 +1,21 @@
 // Runs one scenario on one store, beside a peer when asked, in turn (A B A B …) on the same Node, and prints one JSON object.
 //   npm run bench -- --store sqlite --scenario process --concurrency 100 --json
-//   npm run bench -- --store redis --scenario process --peer bullmq --json
-// Redis is a private server without persistence unless --fsync or --url says otherwise; it is emptied before every side.
-// `--only peer` measures the peer alone. Every side proves that it did every job: a scenario throws when its counter is wrong.
+//   npm run bench -- --store postgres --scenario process --peer graphile-worker --json
+// Redis and PostgreSQL are private servers (Redis without persistence, PostgreSQL with its defaults) unless --fsync or --url says
+// otherwise; they are emptied before every side. Every side proves that it did every job: a scenario throws when its counter is wrong.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
-import { Server } from './server.mjs'
+import { needsNewerNode, runOnNewerNode } from './node.mjs'
+import { readOptions, runOptions } from './options.mjs'
 import { installPeers } from './setup.mjs'
 import { extraRatios, sideSummary, summary } from './summary.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const EVERYWHERE = [
-  'process',
-  'enqueue-one',
-  'enqueue-concurrent',
-  'enqueue-bulk',
-  'threads',
-  'latency',
-  'memory',
-  'backlog',
-]
-const STORES = {
-  memory: EVERYWHERE,
-  sqlite: EVERYWHERE,
-  redis: [...EVERYWHERE, 'idle', 'processes'],
-}
-const QUEUES = ['bullmq', 'bee-queue']
-const BARE = { sqlite: ['enqueue-one'], memory: ['threads'] }
-
-const { values } = parseArgs({
-  options: {
-    store: { type: 'string', default: 'memory' },
-    scenario: { type: 'string', default: 'process' },
-    concurrency: { type: 'string' },
-    jobs: { type: 'string' },
-    payload: { type: 'string', default: '100' },
-    runs: { type: 'string' },
-    processes: { type: 'string' },
-    keep: { type: 'string', default: '0' },
-    peer: { type: 'string' },
-    only: { type: 'string' },
-    folder: { type: 'string' },
-    fsync: { type: 'string' },
-    url: { type: 'string' },
-    json: { type: 'boolean', default: false },
-  },
-})
-
-function usage(problem) {
-  console.error(`bench: ${problem}`)
-  process.exit(2)
-}
-
-function peerExists() {
-  if (values.peer === 'bare') return BARE[values.store]?.includes(values.scenario) === true
-  return values.store === 'redis' && QUEUES.includes(values.peer) && values.scenario !== 'threads'
-}
-
-if (!Object.hasOwn(STORES, values.store)) usage(`--store is one of ${Object.keys(STORES).join(', ')}`)
-if (!STORES[values.store].includes(values.scenario)) usage(`--scenario is one of ${STORES[values.store].join(', ')}`)
-if (values.peer !== undefined && !peerExists()) {
-  usage(`no peer '${values.peer}' for ${values.scenario} on ${values.store}`)
-}
-if (values.only !== undefined && (values.only !== 'peer' || values.peer === undefined)) {
-  usage('--only peer needs --peer')
-}
-if (values.store !== 'redis' && (values.fsync ?? values.url) !== undefined) usage('--fsync and --url are for redis')
-if (values.fsync !== undefined && (!['always', 'everysec', 'no'].includes(values.fsync) || values.url !== undefined)) {
-  usage('--fsync is always, everysec or no, without --url')
-}
+const values = readOptions()
+if (needsNewerNode(values.peer)) await runOnNewerNode()
 if (values.store === 'redis') {
   // The server keeps nothing on disk here, and our warning about that would be written by every client.
   process.env.HOLDFAST_LOG ??= 'error'
@@ -90,34 +33,28 @@ async function loadPeer() {
 }
 
 const scenario = await import(`./scenario/${values.scenario}.mjs`)
-const concurrency = Number(values.concurrency ?? scenario.defaults.concurrency)
-const defaultJobs = scenario.defaults.jobs[values.store]
-const options = {
-  store: values.store,
-  concurrency,
-  jobs: Number(values.jobs ?? (typeof defaultJobs === 'function' ? defaultJobs(concurrency) : defaultJobs)),
-  payloadBytes: Number(values.payload),
-  processes: Number(values.processes ?? scenario.defaults.processes ?? 1),
-  keepCompleted: values.keep === '0' ? 0 : values.keep,
-}
-const wantedRuns = Number(values.runs ?? scenario.defaults.runs ?? 5)
-for (const [name, value] of [...Object.entries(options), ['runs', wantedRuns]]) {
-  if (typeof value === 'number' && name !== 'keepCompleted' && (!Number.isInteger(value) || value < 1)) {
-    usage(`--${name} is a whole number above 0`)
-  }
-}
 const peer = await loadPeer()
+const { options, runs: wantedRuns } = runOptions(values, scenario, peer)
 
 // A real folder beside the project unless told otherwise: /tmp may be memory.
 const newFolder = () => mkdtempSync(join(values.folder ?? root, '.bench-'))
-const serverFolder = values.store === 'redis' ? newFolder() : null
-process.once('exit', () => {
-  if (serverFolder !== null) rmSync(serverFolder, { recursive: true, force: true })
-})
-const server =
-  serverFolder === null ? null : await Server.open({ url: values.url, fsync: values.fsync, folder: serverFolder })
 
-async function measureOnRedis(side) {
+const SERVERS = {
+  redis: async () => (await import('./server.mjs')).Server,
+  postgres: async () => (await import('./postgres.mjs')).PostgresServer,
+}
+
+async function openServer() {
+  const load = SERVERS[values.store]
+  if (load === undefined) return null
+  const folder = newFolder()
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  return (await load()).open({ url: values.url, fsync: values.fsync, folder })
+}
+
+const server = await openServer()
+
+async function measureOnServer(side) {
   await server.clear()
   return side.run({ ...options, server, url: server.url })
 }
@@ -135,9 +72,9 @@ async function measureOnFile(side) {
   }
 }
 
-/** A side answers a number, or `{ value, extra }`. */
+/** A side answers a number, or `{ value, extra, detail }`. */
 async function measure(side) {
-  const result = await (server === null ? measureOnFile(side) : measureOnRedis(side))
+  const result = await (server === null ? measureOnFile(side) : measureOnServer(side))
   return typeof result === 'number' ? { value: result, extra: {} } : result
 }
 
@@ -169,13 +106,7 @@ function ratioReport() {
 }
 
 const report = {
-  store: values.store,
-  scenario: values.scenario,
-  concurrency: options.concurrency,
-  payloadBytes: options.payloadBytes,
-  jobs: options.jobs,
-  keepCompleted: options.keepCompleted,
-  ...(scenario.defaults.processes === undefined ? {} : { processes: options.processes }),
+  ...options,
   unit: scenario.unit.name,
   ...(ours.length === 0 ? {} : { ours: sideSummary(ours) }),
   ...(peer === null
@@ -185,11 +116,7 @@ const report = {
         ...ratioReport(),
       }),
   ...(scenario.extra === undefined ? {} : { extraUnits: scenario.extra }),
-  ...(server === null
-    ? {}
-    : {
-        server: { redis: await server.version(), fsync: values.url === undefined ? (values.fsync ?? 'off') : 'given' },
-      }),
+  ...(server === null ? {} : { server: await server.describe() }),
   commit: git('rev-parse', '--short', 'HEAD'),
   version: JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version,
   node: process.version,

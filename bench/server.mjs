@@ -1,23 +1,10 @@
 // The Redis server of a run: a private one on a free port, or a given one that must be empty, for every side empties it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { Redis } from 'ioredis'
+import { freePort } from './free-port.mjs'
 
 const SLOW_MICROSECONDS = 5_000
-
-async function freePort() {
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    const port = 7_000 + Math.floor(Math.random() * 2_000)
-    const probe = createServer()
-    const free = await new Promise((resolve) => {
-      probe.once('error', () => resolve(false))
-      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
-    })
-    if (free) return port
-  }
-  throw new Error('no free port from 7000 to 8999')
-}
 
 /** Without `fsync` the server keeps nothing on disk; with it the server writes an append-only file into `folder`. */
 function serverArguments(port, { fsync, folder }) {
@@ -60,14 +47,16 @@ async function useServer(url) {
 
 /** Figures of one server that the scenarios compare before and after. */
 export class Server {
-  constructor({ url, admin, stop }) {
+  constructor({ url, admin, stop }, fsync) {
     this.url = url
     this.admin = admin
     this.stopProcess = stop
+    this.fsync = fsync
   }
 
   static async open(options) {
-    return new Server(options.url === undefined ? await startServer(options) : await useServer(options.url))
+    if (options.url !== undefined) return new Server(await useServer(options.url), 'given')
+    return new Server(await startServer(options), options.fsync ?? 'off')
   }
 
   async clear() {
@@ -89,14 +78,16 @@ export class Server {
     return this.figure('memory', 'used_memory')
   }
 
-  async forgetSlowScripts() {
+  /** What a job costs this server from now on, and how many scripts took over 5 ms of wall time; a machine under load makes some. */
+  async watch() {
     await this.admin.slowlog('RESET')
-  }
-
-  /** Scripts that took over 5 ms of wall time since they were forgotten; a machine under load makes some. */
-  async slowScripts() {
-    const entries = await this.admin.slowlog('GET', '1024')
-    return entries.filter(([, , , [command]]) => /^(eval|fcall)/i.test(command)).length
+    const before = await this.cpuMicroseconds()
+    return async (jobs) => {
+      const serverCpu = ((await this.cpuMicroseconds()) - before) / jobs
+      const entries = await this.admin.slowlog('GET', '1024')
+      const slowScripts = entries.filter(([, , , [command]]) => /^(eval|fcall)/i.test(command)).length
+      return { serverCpu, slowScripts }
+    }
   }
 
   /** Calls of every command, those from inside scripts too; what measuring itself calls is left out. */
@@ -105,8 +96,9 @@ export class Server {
     return [...lines].reduce((sum, [, name, calls]) => sum + (/^(info|monitor)$/.test(name) ? 0 : Number(calls)), 0)
   }
 
-  async version() {
-    return /redis_version:(\S+)/.exec(await this.admin.info('server'))?.[1] ?? 'unknown'
+  async describe() {
+    const version = /redis_version:(\S+)/.exec(await this.admin.info('server'))?.[1] ?? 'unknown'
+    return { redis: version, fsync: this.fsync }
   }
 
   async stop() {

@@ -11,11 +11,22 @@ function valuesOf(results, key) {
   return results.map(({ extra = {} }) => extra[key]).filter((value) => value !== undefined)
 }
 
-/** The median of every further figure beside the main one. */
+/** The median of every further figure beside the main one, and what else each run has to tell. */
 export function sideSummary(results) {
   const keys = Object.keys(results[0]?.extra ?? {})
   const extra = Object.fromEntries(keys.map((key) => [key, summary(valuesOf(results, key)).median]))
-  return { ...summary(results.map(({ value }) => value)), ...(keys.length === 0 ? {} : { extra }) }
+  const details = results.map(({ detail }) => detail).filter((detail) => detail !== undefined)
+  return {
+    ...summary(results.map(({ value }) => value)),
+    ...(keys.length === 0 ? {} : { extra }),
+    ...(details.length === 0 ? {} : { details }),
+  }
+}
+
+/** The value below which a share of them lies; not a number when there are none. */
+export function quantile(values, share) {
+  const sorted = Float64Array.from(values).sort()
+  return sorted.length === 0 ? Number.NaN : sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
 }
 
 /** How many times better ours is in each further figure that both sides have and that `units` gives a direction. */

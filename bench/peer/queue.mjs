@@ -1,13 +1,15 @@
-// The scenarios driven through a queue of bench/queue, so that every peer on Redis does the same work as our side does.
+// The scenarios driven through a queue of bench/queue, so that every peer does the same work as our side does.
 import { backlog } from '../queue/backlog.mjs'
+import { heldXmin } from '../queue/held-xmin.mjs'
 import { idle } from '../queue/idle.mjs'
 import { latency } from '../queue/latency.mjs'
 import { several } from '../queue/several.mjs'
-import { fill, workUntil } from '../queue/work-until.mjs'
-import { inputOf, measured, perSecond, prove } from '../scenario/shared.mjs'
+import { steady } from '../queue/steady.mjs'
+import { fill, settled, workUntil } from '../queue/work-until.mjs'
+import { inputOf, measured, perSecond, prove, timed } from '../scenario/shared.mjs'
 
 /** Those that open the queue themselves, in this process and in others. */
-const whole = { latency, backlog, idle, processes: several }
+const whole = { latency, backlog, idle, processes: several, steady, 'held-xmin': heldXmin }
 
 const scenarios = {
   async process(queue, options) {
@@ -16,6 +18,7 @@ const scenarios = {
     const extra = await measured(options, async () => {
       ended = await workUntil(queue, options.concurrency, options.jobs)
     })
+    await settled(queue)
     await ended.worker.stop()
     prove('process', ended.done(), options.jobs)
     prove('process', options.jobs - (await queue.waiting()), options.jobs)
@@ -24,11 +27,11 @@ const scenarios = {
 
   async 'enqueue-one'(queue, options) {
     await queue.add(inputOf(options.payloadBytes, -1))
-    const startedAt = performance.now()
-    for (let index = 0; index < options.jobs; index += 1) await queue.add(inputOf(options.payloadBytes, index))
-    const elapsed = performance.now() - startedAt
+    const result = await timed(options, async () => {
+      for (let index = 0; index < options.jobs; index += 1) await queue.add(inputOf(options.payloadBytes, index))
+    })
     prove('enqueue-one', await queue.waiting(), options.jobs + 1)
-    return perSecond(options.jobs, elapsed)
+    return result
   },
 
   async 'enqueue-concurrent'(queue, options) {
@@ -36,22 +39,15 @@ const scenarios = {
     const caller = async () => {
       while (next < options.jobs) await queue.add(inputOf(options.payloadBytes, next++))
     }
-    const startedAt = performance.now()
-    await Promise.all(Array.from({ length: options.concurrency }, caller))
-    const elapsed = performance.now() - startedAt
+    const result = await timed(options, () => Promise.all(Array.from({ length: options.concurrency }, caller)))
     prove('enqueue-concurrent', await queue.waiting(), options.jobs)
-    return perSecond(options.jobs, elapsed)
+    return result
   },
 
   async 'enqueue-bulk'(queue, options) {
-    let elapsed = 0
-    const extra = await measured(options, async () => {
-      const startedAt = performance.now()
-      await fill(queue, options.jobs, options.payloadBytes)
-      elapsed = performance.now() - startedAt
-    })
+    const result = await timed(options, () => fill(queue, options.jobs, options.payloadBytes))
     prove('enqueue-bulk', await queue.waiting(), options.jobs)
-    return { value: perSecond(options.jobs, elapsed), extra }
+    return result
   },
 
   async memory(queue, options) {
@@ -69,6 +65,7 @@ export function sideOf(module, scenario) {
     name: module.name,
     version: module.version,
     settings: module.settings,
+    jobs: module.jobs,
     async run(options) {
       if (whole[scenario] !== undefined) return whole[scenario](module, options)
       const queue = await module.open(options)

@@ -20,8 +20,8 @@ export class Child {
   }
 
   static async start(role, moduleName, options) {
-    const { url, concurrency, payloadBytes, keepCompleted } = options
-    const plain = JSON.stringify({ url, concurrency, payloadBytes, keepCompleted })
+    const { url, scenario, concurrency, payloadBytes, keepCompleted } = options
+    const plain = JSON.stringify({ url, scenario, concurrency, payloadBytes, keepCompleted })
     const child = new Child(fork(fileURLToPath(new URL('./child.mjs', import.meta.url)), [role, moduleName, plain]))
     await Promise.race([once(child.process, 'message'), child.failed])
     return child

@@ -1,7 +1,7 @@
 // Jobs wait already; several worker processes run them to the last, beside one process.
 import { machineTime, perSecond, prove } from '../scenario/shared.mjs'
 import { anyFailed, onTotal, startWorkers } from './processes.mjs'
-import { fill } from './work-until.mjs'
+import { fill, settled } from './work-until.mjs'
 
 async function rateOf(queue, module, options) {
   await fill(queue, options.jobs, options.payloadBytes)
@@ -14,6 +14,7 @@ async function rateOf(queue, module, options) {
   const startedAt = machineTime()
   for (const worker of workers) worker.send({ type: 'start' })
   const { done, lastAt } = await Promise.race([all, anyFailed(workers)])
+  await settled(queue)
   await Promise.all(workers.map((worker) => worker.stop()))
   prove('processes', done, options.jobs)
   return perSecond(options.jobs, lastAt - startedAt)

@@ -1,7 +1,8 @@
-// Fills a queue and runs a worker of this process up to a number of jobs.
+// Fills a queue and runs a worker of this process up to a number of jobs, or until none is left.
 import { inputs } from '../scenario/shared.mjs'
 
 const BATCH = 1_000
+const SETTLE_MS = 5_000
 
 export async function fill(queue, count, payloadBytes) {
   for (let from = 0; from < count; from += BATCH) {
@@ -26,4 +27,12 @@ export async function workUntil(queue, concurrency, goal) {
   await worker.start()
   const endedAt = await enough
   return { worker, elapsed: endedAt - startedAt, fromFirst: endedAt - firstAt, done: () => done }
+}
+
+/** The last handler has run; a worker that stops at once may give its job back in place of completing it. */
+export async function settled(queue) {
+  const deadline = performance.now() + SETTLE_MS
+  while ((await queue.waiting()) > 0 && performance.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
 }

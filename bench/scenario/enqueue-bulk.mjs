@@ -1,26 +1,20 @@
 // enqueueMany in batches of 1000.
-import { inputOf, measured, noop, open, perSecond, prove } from './shared.mjs'
+import { costs, inputOf, noop, open, prove, timed } from './shared.mjs'
 
 export const unit = { name: 'jobs/s', higherIsBetter: true }
-export const defaults = { concurrency: 1, jobs: { memory: 100_000, sqlite: 100_000, redis: 100_000 } }
-export const extra = {
-  nodeCpu: { name: 'µs of Node CPU/job', higherIsBetter: false },
-  serverCpu: { name: 'µs of server CPU/job', higherIsBetter: false },
-  slowScripts: { name: 'scripts over 5 ms a run' },
+export const defaults = {
+  concurrency: 1,
+  jobs: { memory: 100_000, sqlite: 100_000, redis: 100_000, postgres: 100_000 },
 }
+export const extra = costs
 const BATCH = 1_000
 
 export async function run(options) {
   const hf = await open(options)
-  let elapsed = 0
-  const figures = await measured(options, async () => {
-    const startedAt = performance.now()
-    await enqueueAll(hf, options)
-    elapsed = performance.now() - startedAt
-  })
+  const result = await timed(options, () => enqueueAll(hf, options))
   prove('enqueue-bulk', (await hf.stats()).counts.queued, options.jobs)
   await hf.close()
-  return { value: perSecond(options.jobs, elapsed), extra: figures }
+  return result
 }
 
 async function enqueueAll(hf, options) {

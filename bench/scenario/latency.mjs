@@ -1,16 +1,16 @@
 // An idle worker: time from the start of one enqueue to the start of its handler, one job at a time; the median of a run.
-// On Redis the producer is another process than the worker.
+// On a server the producer is another process than the worker.
 import { handle } from '../holdfast.mjs'
 import * as holdfast from '../queue/holdfast.mjs'
 import { latency } from '../queue/latency.mjs'
 import { inputOf, noop, open } from './shared.mjs'
 
 export const unit = { name: 'ms p50', higherIsBetter: false }
-export const defaults = { concurrency: 10, jobs: { memory: 300, sqlite: 300, redis: 1_000 } }
+export const defaults = { concurrency: 10, jobs: { memory: 300, sqlite: 300, redis: 1_000, postgres: 1_000 } }
 export const extra = { p99: { name: 'ms p99', higherIsBetter: false } }
 
 export function run(options) {
-  return options.store === 'redis' ? latency(holdfast, options) : inOneProcess(options)
+  return options.server !== undefined ? latency(holdfast, options) : inOneProcess(options)
 }
 
 async function inOneProcess(options) {

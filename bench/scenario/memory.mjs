@@ -1,17 +1,21 @@
-// Heap that one waiting job costs the process (memory store), bytes on disk (SQLite) or bytes of the server's memory (Redis).
+// Heap that one waiting job costs the process (memory store), bytes on disk (SQLite, PostgreSQL) or bytes of
+// the server's memory (Redis).
 import { statSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { fill, open, prove } from './shared.mjs'
 
 export const unit = { name: 'bytes/job', higherIsBetter: false }
-export const defaults = { concurrency: 1, jobs: { memory: 100_000, sqlite: 100_000, redis: 100_000 } }
+export const defaults = {
+  concurrency: 1,
+  jobs: { memory: 100_000, sqlite: 100_000, redis: 100_000, postgres: 100_000 },
+}
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc')
 
 export function run(options) {
-  return options.store === 'redis' ? onServer(options) : inProcess(options)
+  return options.server !== undefined ? onServer(options) : inProcess(options)
 }
 
 async function onServer({ server, ...options }) {

@@ -1,14 +1,13 @@
 // Jobs wait already; how fast one worker runs them to the last, no-op handlers.
 import { handle } from '../holdfast.mjs'
-import { fill, measured, noop, open, perSecond, prove } from './shared.mjs'
+import { costs, fill, measured, noop, open, perSecond, prove } from './shared.mjs'
 
 export const unit = { name: 'jobs/s', higherIsBetter: true }
-export const defaults = { concurrency: 100, jobs: { memory: 100_000, sqlite: 50_000, redis: onRedis } }
-export const extra = {
-  nodeCpu: { name: 'µs of Node CPU/job', higherIsBetter: false },
-  serverCpu: { name: 'µs of server CPU/job', higherIsBetter: false },
-  slowScripts: { name: 'scripts over 5 ms a run' },
+export const defaults = {
+  concurrency: 100,
+  jobs: { memory: 100_000, sqlite: 50_000, redis: onRedis, postgres: 100_000 },
 }
+export const extra = costs
 
 /** Where round trips bind, fewer jobs take as long. */
 function onRedis(concurrency) {

@@ -34,16 +34,30 @@ export const machineTime = () => Number(process.hrtime.bigint()) / 1e6
 
 export const perSecond = (count, ms) => (count / ms) * 1_000
 
-/** Runs `body` and answers the CPU time a job cost this process and the server, in microseconds, and the server's slow scripts. */
+/** Runs `body` and answers what a job cost this process and the server: CPU time in microseconds and what else the server watches. */
 export async function measured({ server, jobs }, body) {
-  await server?.forgetSlowScripts()
-  const serverBefore = await server?.cpuMicroseconds()
+  const costs = await server?.watch()
   const before = process.cpuUsage()
   await body()
   const { user, system } = process.cpuUsage(before)
-  const extra = { nodeCpu: (user + system) / jobs }
-  if (server === undefined) return extra
-  extra.serverCpu = ((await server.cpuMicroseconds()) - serverBefore) / jobs
-  extra.slowScripts = await server.slowScripts()
-  return extra
+  return { nodeCpu: (user + system) / jobs, ...(await costs?.(jobs)) }
+}
+
+/** Jobs a second of `body`, and what a job cost. */
+export async function timed(options, body) {
+  let elapsed = 0
+  const extra = await measured(options, async () => {
+    const startedAt = performance.now()
+    await body()
+    elapsed = performance.now() - startedAt
+  })
+  return { value: perSecond(options.jobs, elapsed), extra }
+}
+
+/** The figures of `measured`; which of them there are depends on the store. */
+export const costs = {
+  nodeCpu: { name: 'µs of Node CPU/job', higherIsBetter: false },
+  serverCpu: { name: 'µs of server CPU/job', higherIsBetter: false },
+  walBytes: { name: 'bytes of write-ahead log/job', higherIsBetter: false },
+  slowScripts: { name: 'scripts over 5 ms a run' },
 }

@@ -4,7 +4,7 @@ import { inThread } from '../holdfast.mjs'
 import { fill, inputOf, noop, open, perSecond, prove } from './shared.mjs'
 
 export const unit = { name: 'jobs/s', higherIsBetter: true }
-export const defaults = { concurrency: 10, jobs: { memory: 30_000, sqlite: 30_000, redis: 30_000 } }
+export const defaults = { concurrency: 10, jobs: { memory: 30_000, sqlite: 30_000, redis: 30_000, postgres: 30_000 } }
 
 export async function run(options) {
   const hf = await open(options)
