@@ -9,6 +9,7 @@ import type { Backend } from './backends/backend.ts'
 import { type Capabilities, requireCapabilities } from './backends/capabilities.ts'
 import { encodeValue } from './backends/codec.ts'
 import { openBackend } from './backends/open.ts'
+import type { PoolOptions } from './backends/postgres/pool-options.ts'
 import type { ClaimedJob, LaneStats } from './backends/protocol/index.ts'
 import { type Clock, systemClock, systemTimers, type Timers } from './clock.ts'
 import { DEFAULTS, type Duration, LIMITS, parseDuration, parseInteger, parseName, refuseUnknown } from './config.ts'
@@ -39,6 +40,15 @@ export interface StoreClient {
   duplicate(...override: readonly never[]): unknown
 }
 
+/** A `Pool` of pg: used as it is, one connection at a time for one statement, and never ended. */
+export interface StorePool {
+  readonly totalCount: number
+  readonly idleCount: number
+  readonly options: object
+  query(...query: readonly never[]): unknown
+  connect(...callback: readonly never[]): unknown
+}
+
 /** Options of `connect`. */
 export interface ConnectOptions {
   /** Keeps the jobs of several applications apart in one store. Default `default`. */
@@ -55,6 +65,8 @@ export interface ConnectOptions {
   readonly keepDead?: Duration | 'forever'
   /** How long a call may take, repetitions included, before it fails. Default 10 s. */
   readonly callDeadline?: Duration
+  /** With a pool of pg: what a `postgres://` URL says in its parameters. */
+  readonly pool?: PoolOptions
 }
 
 type Contract<Input, Output> = JobContract<Input, never, Output, never> | JobContract<Input, unknown, Output, unknown>
@@ -117,20 +129,22 @@ const OPTIONS = new Set([
   'keepCancelled',
   'keepDead',
   'callDeadline',
+  'pool',
 ])
 
 /**
- * Opens the store that `url` names: `memory:`, `sqlite:PATH`, `sqlite::memory:`, `redis://HOST:PORT/DB`, `rediss:`,
- * `redis+cluster:`, `redis+sentinel:`; or the servers that a client of ioredis is for: the client itself is neither used nor closed.
+ * Opens the store that `url` names: `memory:`, `sqlite:PATH`, `sqlite::memory:`, `postgres://HOST/DATABASE`, `redis://HOST:PORT/DB`, `rediss:`,
+ * `redis+cluster:`, `redis+sentinel:`; the servers that a client of ioredis
+ * is for, which itself is neither used nor closed; or a pool of pg, which is used and never ended.
  * Waits for the server up to `callDeadline`. Rejects with INVALID_URL, INVALID_ARGUMENT, INVALID_NAME, STORE_DENIED, UNSUPPORTED,
  * STORE_UNAVAILABLE, STORE_FULL, STORE_READONLY, STORE_CORRUPT, STORE_SCHEMA_TOO_NEW or DEPENDENCY_MISSING.
  */
-export async function connect(url: string | StoreClient, options: ConnectOptions = {}): Promise<Holdfast> {
+export async function connect(url: string | StoreClient | StorePool, options: ConnectOptions = {}): Promise<Holdfast> {
   const parsed = parseOptions(options)
   const platform = { clock: systemClock, timers: systemTimers, random: systemRandom }
   const warn = toWarn(parsed.logger, platform.clock)
   const { namespace, callDeadlineMs: openDeadlineMs } = parsed
-  const backend = await openBackend(url, { ...platform, namespace, openDeadlineMs, warn })
+  const backend = await openBackend(url, { ...platform, namespace, openDeadlineMs, warn }, options.pool)
   return connectWith({ ...platform, backend, warn, options })
 }
 

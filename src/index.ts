@@ -6,7 +6,7 @@ export type { Inspect } from './actors/lifecycle.ts'
 export type { Capabilities } from './backends/capabilities.ts'
 export type { LaneStats } from './backends/protocol/index.ts'
 export type { TransactionHandle, TransactionRows, TransactionValue } from './backends/transactional.ts'
-export type { ConnectOptions, Holdfast, StoreClient } from './client.ts'
+export type { ConnectOptions, Holdfast, StoreClient, StorePool } from './client.ts'
 export { connect } from './client.ts'
 export type { Duration, Instant } from './config.ts'
 export type {

@@ -1,8 +1,9 @@
 /** From a URL to a backend. A store's own code, and its driver, is loaded only when its URL is opened. */
-import { HoldfastError } from '../errors.ts'
+import { HoldfastError, invalidArgument } from '../errors.ts'
 import type { Backend, BackendOptions } from './backend.ts'
 import { MemoryBackend } from './memory/backend.ts'
 import type { PostgresLocation } from './postgres/location.ts'
+import type { PoolOptions } from './postgres/pool-options.ts'
 import { isPostgresUrl, parsePostgresUrl } from './postgres/url.ts'
 import type { RedisLocation } from './redis/location.ts'
 import { isRedisUrl, parseRedisUrl } from './redis/url.ts'
@@ -54,9 +55,10 @@ function splitOnce(text: string, separator: string): readonly string[] {
   return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** Opens the store that the URL names, or that a client of ioredis is connected to; the client itself is left alone. */
-export async function openBackend(url: unknown, options: BackendOptions): Promise<Backend> {
-  if (typeof url === 'object') return openClient(url, options)
+/** Opens the store that the URL names, or that a client of ioredis or a pool of pg is for; neither is ever ended here. */
+export async function openBackend(url: unknown, options: BackendOptions, pool?: PoolOptions): Promise<Backend> {
+  if (typeof url === 'object') return openClient(url, options, pool)
+  if (pool !== undefined) throw invalidArgument('pool', 'is for a pool of pg; a URL has these options as parameters')
   const location = parseStoreUrl(url)
   switch (location.kind) {
     case 'memory':
@@ -90,8 +92,10 @@ async function openPostgres(location: PostgresLocation, options: BackendOptions)
   return PostgresBackend.open({ ...options, location })
 }
 
-async function openClient(client: unknown, options: BackendOptions): Promise<Backend> {
+async function openClient(client: unknown, options: BackendOptions, pool?: PoolOptions): Promise<Backend> {
+  const { isPostgresPool, locationOfPool } = await import('./postgres/caller-pool.ts')
+  if (isPostgresPool(client)) return openPostgres(locationOfPool(client, pool), options)
   const { isRedisClient, locationOfClient } = await import('./redis/client-location.ts')
-  if (!isRedisClient(client)) throw refuse('expected the URL of a store, or a client of ioredis')
+  if (!isRedisClient(client)) throw refuse('expected the URL of a store, a client of ioredis, or a pool of pg')
   return openRedis(locationOfClient(client), options)
 }

@@ -9,6 +9,7 @@ import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { type PlannedType, plansOf } from '../sql/handlers.ts'
 import { hintsOf } from '../sql/hint.ts'
 import { type Plan, read, write } from '../sql/plan.ts'
+import { channelOf } from './channel.ts'
 import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
 import type { Link } from './link.ts'
@@ -19,6 +20,8 @@ import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
 import { Statements } from './statement.ts'
 import { markOf, PostgresTransactional } from './transactional.ts'
+import { asBytes, isUnreadable } from './unreadable.ts'
+import { Upkeep } from './upkeep.ts'
 import type { Wake } from './wake.ts'
 
 /** What every PostgreSQL offers; how durable it is depends on the server. */
@@ -48,6 +51,7 @@ interface Parts {
   readonly schemaVersion: number
   readonly wake: Wake
   readonly transactional: PostgresTransactional
+  readonly upkeep: Upkeep
 }
 
 export class PostgresBackend implements Backend {
@@ -77,9 +81,16 @@ export class PostgresBackend implements Backend {
       runner.ns = await namespaceOf(runner, namespace)
       const mark = await markOf(link, location.schema, runner.ns)
       const server = location.kind === 'url' ? serverOf(location.target) : 'the server of the pool'
-      const transactional = new PostgresTransactional({ statements, mark, server })
+      const transactional = new PostgresTransactional({
+        statements,
+        mark,
+        server,
+        channel: location.isNotifying ? channelOf(location.schema, namespace) : null,
+      })
       const wake = await openWake(link, options)
-      return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional })
+      const upkeep = new Upkeep(link, location.schema)
+      if (location.isMigrating) await upkeep.prepare()
+      return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional, upkeep })
     } catch (error) {
       await link.close()
       throw error
@@ -89,6 +100,11 @@ export class PostgresBackend implements Backend {
   async call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
     if (this.isClosed) throw new HoldfastError('CLOSED', 'the store was closed', { details: { outcome: 'refused' } })
     if (type === 'store.health') return (await this.health()) as Reply<T>
+    if (type === 'store.maintain') return (await this.maintain(request as Request<'store.maintain'>)) as Reply<T>
+    return this.answer(type, request)
+  }
+
+  private async answer<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
     const reply = await this.run(type as PlannedType, request)
     const { wake } = this.parts
     for (const lane of hintsOf(type, request, reply as Reply<T>)) wake.ready(lane)
@@ -100,7 +116,18 @@ export class PostgresBackend implements Backend {
     const plan = this.plans[type] as (request: unknown) => Plan<unknown>
     // Only what was sent before can have left a copy behind, and only then is it worth a transaction to take that back.
     const isAtomic = type === 'job.enqueue' && (request as Request<'job.enqueue'>).resend !== false
-    return this.parts.runner.run(() => plan(request), isAtomic)
+    const running = this.parts.runner.run(() => plan(request), isAtomic)
+    if (type !== 'job.enqueue') return running
+    return running.catch((error: unknown) => {
+      const readable = isUnreadable(error) ? asBytes(request as Request<'job.enqueue'>) : null
+      if (readable === null) throw error
+      return this.parts.runner.run(() => plan(readable), isAtomic)
+    })
+  }
+
+  private async maintain(request: Request<'store.maintain'>): Promise<Reply<'store.maintain'>> {
+    const reply = await this.answer('store.maintain', request)
+    return { ...reply, pruned: reply.pruned + (await this.parts.upkeep.run()) }
   }
 
   private async health(): Promise<Reply<'store.health'>> {

@@ -7,22 +7,9 @@ import type { Deadlines } from '../../deadlines.ts'
 import { invalidArgument } from '../../errors.ts'
 import { Borrowing, type ClientSource } from './client-source.ts'
 import { addressOf, DEFAULT_PORT, DEFAULT_SCHEMA, type PoolLocation, schemaProblem } from './location.ts'
+import type { PoolOptions } from './pool-options.ts'
 import { isPostgresUrl, parseTarget } from './url.ts'
 import type { Wiring } from './wiring.ts'
-
-/** What a URL says in its parameters, beside a pool. */
-export interface PoolOptions {
-  /** The schema of the tables. Default `holdfast`. */
-  readonly schema?: string
-  /** The pool goes to a pooler that gives each transaction another connection. */
-  readonly pooler?: 'transaction'
-  /** A URL for the one connection that hears of new jobs; false for none. Default: a connection of its own to where the pool goes. */
-  readonly listen?: string | false
-  /** False: others are not told of new jobs. */
-  readonly notify?: boolean
-  /** False: tables are neither made nor changed. */
-  readonly migrate?: boolean
-}
 
 const OPTIONS = new Set(['schema', 'pooler', 'listen', 'notify', 'migrate'])
 

@@ -16,6 +16,7 @@ import {
   type TransactionSteps,
   type TransactionValue,
 } from '../transactional.ts'
+import { payloadOf } from './channel.ts'
 import { verdictOf } from './errors.ts'
 import type { Link } from './link.ts'
 import { inSchema, type Statement, type Statements, valuesFor } from './statement.ts'
@@ -26,6 +27,8 @@ export interface PostgresTransactionalOptions {
   readonly mark: string
   /** Of the store, for errors. */
   readonly server: string
+  /** Where idle workers hear of it once it is committed; null: nobody is told. */
+  readonly channel: string | null
 }
 
 export class PostgresTransactional implements TransactionalEnqueue {
@@ -44,6 +47,10 @@ export class PostgresTransactional implements TransactionalEnqueue {
     while (turn.done !== true) turn = plan.next(yield* this.step(turn.value))
     const [result] = turn.value.results
     if (result === undefined) throw new HoldfastError('INTERNAL', 'an enqueue was left unanswered')
+    const { channel } = this.options
+    // PostgreSQL delivers it at the commit, and equal ones of a transaction once.
+    if (channel !== null && result.outcome === 'created' && result.state === 'queued')
+      yield { text: 'SELECT pg_notify($1::text, $2::text)::text', values: [channel, payloadOf(new Set([job.lane]))] }
     return result
   }
 
