@@ -61,7 +61,13 @@ describe('coverage of the contract', () => {
 
   it('every runner is made by the harness', () => {
     const runners = files.filter((name) => name.endsWith('.test.ts') && name !== 'coverage.test.ts')
-    expect(runners).toEqual(['memory.test.ts', 'redis-cluster.test.ts', 'redis.test.ts', 'sqlite.test.ts'])
+    expect(runners).toEqual([
+      'memory.test.ts',
+      'postgres.test.ts',
+      'redis-cluster.test.ts',
+      'redis.test.ts',
+      'sqlite.test.ts',
+    ])
     for (const runner of runners) expect(read(runner)).toMatch(/^describeBackend\(\{/m)
   })
 })

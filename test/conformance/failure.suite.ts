@@ -229,7 +229,8 @@ export function failureSuite({ harness }: SuiteContext): void {
         null,
         undefined,
         {},
-        new RetryAfter(5),
+        // Long enough that the attempts are counted before the next one.
+        new RetryAfter(600_000),
         new PermanentError(''),
       ]
       for (const thrown of cases) {

@@ -198,14 +198,8 @@ export function lifecycleSuite({ harness, capabilities }: SuiteContext): void {
       const damaged = await hf.enqueue('task', 2)
       await damageState?.(damaged.id, 'nonsense')
       const expected = damageState === null ? undefined : 'STORE_CORRUPT'
-      for (const read of [hf.get(damaged.id), hf.explain(damaged.id), hf.cancel(damaged.id)]) {
-        expect(
-          await read.then(
-            () => undefined,
-            (error) => error.code,
-          ),
-        ).toBe(expected)
-      }
+      for (const read of [() => hf.get(damaged.id), () => hf.explain(damaged.id), () => hf.cancel(damaged.id)])
+        expect(await codeOf(read())).toBe(expected)
       expect((await hf.get(healthy.id))?.state).toBe('queued')
       expect((await claim(raw, { limit: 10 })).map(({ id }) => id)).toEqual([healthy.id])
     })

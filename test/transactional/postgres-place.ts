@@ -1,9 +1,7 @@
 /** A database with the tables of the store and a table `orders`, on a server that a file of tests shares. */
 import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { Client } from 'pg'
 import { PostgresBackend } from '#dist/src/backends/postgres/backend.js'
-import { inSchema, quoted } from '#dist/src/backends/postgres/statement.js'
 import { parsePostgresUrl } from '#dist/src/backends/postgres/url.js'
 import { connectWith, type Holdfast } from '#dist/src/client.js'
 import { systemClock, systemTimers } from '#dist/src/clock.js'
@@ -12,17 +10,9 @@ import type { PostgresServer } from '../support/postgres-server.ts'
 import { silent } from '../support/silent.ts'
 import type { Place } from './library.suite.ts'
 
-const MIGRATION = new URL('../../src/backends/postgres/migration/0001-jobs.sql', import.meta.url)
-
 export interface PostgresPlace extends Place {
   /** Runs SQL outside of every transaction under test. */
   readonly client: Client
-}
-
-/** Another schema of the same database, with a store of its own. */
-export async function makeStore(client: Client, schema: string): Promise<void> {
-  const text = await readFile(MIGRATION, 'utf8')
-  await client.query(`CREATE SCHEMA ${quoted(schema)}; ${inSchema(text, schema)}`)
 }
 
 const REFUSING = `
@@ -40,7 +30,7 @@ export async function openDatabase(
   const location = server.urlOf({ database })
   const client = new Client({ connectionString: location })
   await client.connect()
-  await makeStore(client, 'holdfast')
+  await (await connectPostgres(location, 'first')).close()
   await client.query(`CREATE TABLE orders (id integer PRIMARY KEY); ${REFUSING}`)
   let places = 0
   return {

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { eventually, rejection } from '../support/event.ts'
 import { TransactionPooler } from '../support/pooler.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
-import { connectPostgres, makeStore, openDatabase, type PostgresPlace } from './postgres-place.ts'
+import { connectPostgres, openDatabase, type PostgresPlace } from './postgres-place.ts'
 
 const task = defineJob<number>('task')
 
@@ -216,7 +216,6 @@ describe('enqueueTx in a transaction of PostgreSQL', () => {
   })
 
   it('a store in a schema of another name gets the job', async () => {
-    await makeStore(place.client, 'my-Jobs')
     const other = await connectPostgres(`${place.location}?schema=my-Jobs`, 'default')
     await client.query('BEGIN')
     const options = { idempotencyKey: 'k' }
