@@ -220,8 +220,16 @@ export function handle<Input, Parsed, Output, Context = AppContext, Returned = O
   contract: JobContract<Input, Parsed, Output, Returned>,
   handler: (input: Parsed, context: JobContext<Context>) => Returned | Promise<Returned>,
 ): InlineHandler<Context> {
+  requireContract(contract, 'handle')
   if (typeof handler !== 'function') throw invalidArgument(`handle('${contract.type}')`, 'expected a function')
   return { kind: 'inline', contract: contract as JobContract, run: handler as InlineHandler<Context>['run'] }
+}
+
+/** The name alone says neither the lane nor anything else: a handler of it would wait for ever. */
+function requireContract(contract: unknown, by: string): void {
+  const isContract =
+    typeof contract === 'object' && contract !== null && typeof Reflect.get(contract, 'type') === 'string'
+  if (!isContract) throw invalidArgument(`${by}(contract)`, 'expected what defineJob gives, not the name of a job')
 }
 
 const THREAD_OPTIONS = new Set(['maxHeapMb'])
@@ -236,6 +244,7 @@ export function inThread<Input, Parsed, Output, Returned>(
   module: URL,
   options: { readonly maxHeapMb?: number } = {},
 ): ThreadHandler {
+  requireContract(contract, 'inThread')
   refuseUnknown(options, THREAD_OPTIONS, `inThread('${contract.type}')`)
   if (!(module instanceof URL) || module.protocol !== 'file:') {
     throw new HoldfastError(
