@@ -9,12 +9,13 @@ export function* renew({ leases, leaseMs }: Request<'lease.renew'>): Plan<Reply<
     'lease_renew',
     leases.map(({ id, token }) => ({ id, token, lease_ms: leaseMs })),
   )
-  const renewed = new Map(rows.map((row) => [row.token, row]))
-  const known = yield* knownIds(leases.filter(({ token }) => !renewed.has(token)).map(({ id }) => id))
-  const outcomes = leases.map(({ id, token }) => {
-    const row = renewed.get(token)
-    if (row !== undefined && row.id === id) return row.cancel_requested === 1 ? 'cancelRequested' : 'renewed'
-    return known.has(id) ? 'leaseLost' : 'gone'
+  // Two jobs may have been granted under the same token.
+  const renewed = new Map(rows.map((row) => [leaseName(row), row]))
+  const known = yield* knownIds(leases.filter((lease) => !renewed.has(leaseName(lease))).map(({ id }) => id))
+  const outcomes = leases.map((lease) => {
+    const row = renewed.get(leaseName(lease))
+    if (row !== undefined) return row.cancel_requested === 1 ? 'cancelRequested' : 'renewed'
+    return known.has(lease.id) ? 'leaseLost' : 'gone'
   })
   return { outcomes }
 }
