@@ -1,10 +1,11 @@
 /**
  * Planted protocol bugs: each is one exact replacement in one built file, or a few that belong together, and the quick suites that
  * must notice it. `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
- * Those of the Redis store and of `enqueueTx` have files of their own.
+ * Those of the PostgreSQL and the Redis store and of `enqueueTx` have files of their own.
  */
 
 import { LUA_MUTANTS } from './lua.mjs'
+import { POSTGRES_MUTANTS } from './postgres.mjs'
 import { REDIS_MUTANTS } from './redis.mjs'
 import { TRANSACTIONAL_MUTANTS } from './transactional.mjs'
 
@@ -419,6 +420,7 @@ export const MUTANTS = [
     suites: [SIMULATION],
   },
   ...LUA_MUTANTS,
+  ...POSTGRES_MUTANTS,
   ...REDIS_MUTANTS,
   ...TRANSACTIONAL_MUTANTS,
 ]
