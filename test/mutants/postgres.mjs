@@ -1,4 +1,4 @@
-/** Bugs planted in the PostgreSQL store: guards and bounds of its statements, whose clock counts, what is sent again. */
+/** Bugs planted in the PostgreSQL store: guards and bounds of its statements, whose clock counts, what may have been done, connections. */
 
 const POSTGRES = 'src/backends/postgres'
 const STATEMENT = `${POSTGRES}/statement`
@@ -8,6 +8,9 @@ const SQL = 'src/backends/sql'
 const MODEL = 'test/postgres/model.test.ts'
 const PLAN = 'test/postgres/plan.test.ts'
 const CLOCK = 'test/postgres/clock.test.ts'
+const LINK = 'test/postgres/link.test.ts'
+const FAULTS = 'test/postgres/link-faults.test.ts'
+const ERRORS = 'test/postgres/errors.test.ts'
 
 const TOKEN = ' AND job.token = input.token'
 const TOKEN_OR_NONE = ' AND job.token IS NOT DISTINCT FROM input.token'
@@ -43,15 +46,48 @@ export const POSTGRES_MUTANTS = [
     replace: '  WHERE NOT (SELECT is_blocked FROM state)',
     suites: [MODEL],
   },
+
   {
-    name: 'postgres-picked-again-for-each-job',
+    name: 'postgres-picked-joined-as-the-planner-likes',
     file: `${INCLUDE}/claim.sql`,
-    find: 'WHERE job.seq = ANY (ARRAY(SELECT seq FROM picked)) AND',
-    replace: `WHERE job.seq IN (SELECT ready.seq FROM lane CROSS JOIN LATERAL (
-    SELECT job.seq FROM holdfast.job AS job WHERE job.ns = $1 AND job.lane = lane.lane AND job.state = 'queued'
-    ORDER BY job.priority DESC, job.run_at, job.seq LIMIT $3::bigint FOR UPDATE SKIP LOCKED) AS ready
-    LIMIT $3::bigint) AND`,
+    find: 'unnest(ARRAY(SELECT seq FROM picked)) WITH ORDINALITY AS ready (seq, i)',
+    replace: '(SELECT picked.seq, row_number() OVER () AS i FROM picked) AS ready',
     suites: [PLAN],
+  },
+  {
+    name: 'postgres-lease-forget-without-token',
+    file: `${STATEMENT}/lease_forget.sql`,
+    find: TOKEN,
+    replace: '',
+    suites: ['test/postgres/statement.test.ts'],
+  },
+  {
+    name: 'postgres-partly-done-told-as-not-done',
+    file: `${POSTGRES}/runner.js`,
+    find: 'hasWritten && isHoldfastError(error)',
+    replace: 'false && isHoldfastError(error)',
+    suites: ['test/postgres/runner.test.ts'],
+  },
+  {
+    name: 'postgres-days-not-made-ahead',
+    file: `${POSTGRES}/upkeep.js`,
+    find: 'if (!known.has(day))',
+    replace: 'if (known.has(day))',
+    suites: ['test/postgres/upkeep.test.ts'],
+  },
+  {
+    name: 'postgres-day-dropped-while-it-lasts',
+    file: `${POSTGRES}/upkeep.js`,
+    find: 'if (day < look.today)',
+    replace: 'if (day <= look.today)',
+    suites: ['test/postgres/upkeep.test.ts'],
+  },
+  {
+    name: 'postgres-dropped-records-still-counted',
+    file: `${POSTGRES}/upkeep.js`,
+    find: 'lane, state, -count(*) FROM',
+    replace: 'lane, state, 0 * count(*) FROM',
+    suites: ['test/postgres/upkeep.test.ts'],
   },
   {
     name: 'postgres-grants-by-state',
@@ -67,6 +103,7 @@ export const POSTGRES_MUTANTS = [
     replace: "job.state = 'running'",
     suites: [PLAN],
   },
+
   {
     name: 'postgres-paused-lane-granted',
     file: `${INCLUDE}/claim.sql`,
@@ -117,10 +154,131 @@ export const POSTGRES_MUTANTS = [
     suites: [MODEL],
   },
   {
+    name: 'postgres-key-taken-though-the-id-is-known',
+    file: `${STATEMENT}/job_enqueue.sql`,
+    find: ' AND NOT EXISTS (SELECT 1 FROM holdfast.job AS job WHERE job.ns = $1 AND job.id = input.id)',
+    replace: '',
+    suites: [MODEL],
+  },
+  {
     name: 'postgres-attempts-left-out-of-the-history',
     file: `${INCLUDE}/ending.sql`,
     find: 'SELECT * FROM past WHERE past.job_seq = ended.seq',
     replace: 'SELECT * FROM past WHERE false',
     suites: [MODEL],
+  },
+  {
+    name: 'postgres-ending-not-counted',
+    file: `${INCLUDE}/ending.sql`,
+    find: 'FROM ended WHERE keep_ms IS NULL OR keep_ms > 0 GROUP BY',
+    replace: 'FROM ended WHERE keep_ms > 0 GROUP BY',
+    suites: [MODEL],
+  },
+  {
+    name: 'postgres-key-of-what-is-not-kept-stays',
+    file: `${INCLUDE}/ending.sql`,
+    find: 'ended.keep_ms <= 0',
+    replace: 'ended.keep_ms < 0',
+    suites: [MODEL],
+  },
+  {
+    name: 'postgres-rollback-taken-for-a-commit',
+    file: `${POSTGRES}/link.js`,
+    find: "if (command !== 'COMMIT')",
+    replace: 'if (command === undefined)',
+    suites: [LINK],
+    only: 'rolled back by its own hand',
+  },
+  {
+    name: 'postgres-failed-statement-forgotten',
+    file: `${POSTGRES}/link.js`,
+    find: `if (failure !== undefined)
+                    throw failure;`,
+    replace: 'failure = undefined;',
+    suites: [LINK],
+    only: 'nobody minded|rolled back by its own hand',
+  },
+  {
+    name: 'postgres-connection-used-after-the-transaction',
+    file: `${POSTGRES}/link.js`,
+    find: 'if (isOver)',
+    replace: 'if (false)',
+    suites: [LINK],
+    only: 'lends its connection to nobody',
+  },
+  {
+    name: 'postgres-conflict-not-repeated',
+    file: `${POSTGRES}/link.js`,
+    find: 'if (!isConflict || ',
+    replace: 'if (true || ',
+    suites: [LINK],
+    only: 'is repeated after a lock|run again from its start',
+  },
+  {
+    name: 'postgres-unknown-statement-sent-again',
+    file: `${POSTGRES}/link.js`,
+    find: 'if (!isConflict || ',
+    replace: "if (!(isConflict || error.details.outcome === 'unknown') || ",
+    suites: [FAULTS],
+    only: 'cuts the reply of a',
+  },
+  {
+    name: 'postgres-claims-before-the-change-is-dealt-with',
+    file: `${POSTGRES}/link.js`,
+    find: 'if (!isClaiming || this.changes.isSettled)',
+    replace: 'if (true)',
+    suites: [FAULTS],
+    only: 'the server restarts',
+  },
+  {
+    name: 'postgres-connection-kept-after-a-deadline',
+    file: `${POSTGRES}/errors.js`,
+    find: 'return { ...plain, error: thrown };',
+    replace: 'return { ...plain, isDiscarded: false, error: thrown };',
+    suites: [FAULTS],
+    only: 'swallows everything',
+  },
+  {
+    name: 'postgres-lost-reply-told-as-not-done',
+    file: `${POSTGRES}/errors.js`,
+    find: "isUndone ? 'notDone' : 'unknown'",
+    replace: "'notDone'",
+    suites: [ERRORS],
+  },
+  {
+    name: 'postgres-late-reply-told-as-not-done',
+    file: `${POSTGRES}/errors.js`,
+    find: "outcome: isOpen ? 'unknown' : 'notDone', server, timeoutMs",
+    replace: "outcome: 'notDone', server, timeoutMs",
+    suites: [ERRORS],
+  },
+  {
+    name: 'postgres-cut-commit-told-as-not-done',
+    file: `${POSTGRES}/errors.js`,
+    find: "if (isCut && (stage === 'statement' || stage === 'commit'))",
+    replace: "if (isCut && stage === 'statement')",
+    suites: [ERRORS],
+  },
+  {
+    name: 'postgres-standby-taken-for-a-primary',
+    file: `${POSTGRES}/link.js`,
+    find: "if (role === 'primary') {",
+    replace: 'if (role !== undefined) {',
+    suites: ['test/postgres/connect.test.ts'],
+    only: 'of several servers',
+  },
+  {
+    name: 'postgres-escapes-of-json-in-an-array',
+    file: `${POSTGRES}/array-literal.js`,
+    find: ' || !JSON_ESCAPE.test(json)',
+    replace: ' || true',
+    suites: ['test/postgres/array-literal.test.ts'],
+  },
+  {
+    name: 'postgres-old-plans-kept',
+    file: `${POSTGRES}/plan-age.js`,
+    find: 'madeAt !== undefined && (',
+    replace: 'madeAt === 0 && (',
+    suites: ['test/postgres/plan-age.test.ts'],
   },
 ]

@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { PostgresLink } from '#dist/src/backends/postgres/link.js'
 import { eventually } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { freePort } from '../support/free-port.ts'
 import { PostgresServer, type PostgresServerOptions } from '../support/postgres-server.ts'
-import { failureOf, open, statement, type Warning } from './opening.ts'
+import { open, statement, type Warning } from './opening.ts'
 
 const servers: PostgresServer[] = []
 async function start(options?: PostgresServerOptions): Promise<PostgresServer> {

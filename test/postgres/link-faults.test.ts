@@ -2,10 +2,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { PostgresLink } from '#dist/src/backends/postgres/link.js'
 import { eventually } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { lookFor } from '../support/look.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { FaultProxy } from '../support/proxy.ts'
-import { failureOf, open, statement } from './opening.ts'
+import { open, statement } from './opening.ts'
 
 let server: PostgresServer
 let proxy: FaultProxy

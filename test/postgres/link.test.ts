@@ -4,8 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { locationOfPool } from '#dist/src/backends/postgres/caller-pool.js'
 import type { PostgresLink } from '#dist/src/backends/postgres/link.js'
 import { eventually } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
-import { failureOf, open, statement, type Warning } from './opening.ts'
+import { open, statement, type Warning } from './opening.ts'
 
 let server: PostgresServer
 beforeAll(async () => {

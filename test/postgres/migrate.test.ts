@@ -7,10 +7,11 @@ import type { PostgresLocation } from '#dist/src/backends/postgres/location.js'
 import { type Migrated, migrate, planMigration, readMigrations } from '#dist/src/backends/postgres/migrate.js'
 import { parsePostgresUrl } from '#dist/src/backends/postgres/url.js'
 import { type Migration, migrationOf } from '#dist/src/backends/sql/migration.js'
+import { failureOf } from '../support/failure-of.ts'
 import { lookFor } from '../support/look.ts'
 import { TransactionPooler } from '../support/pooler.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
-import { failureOf, open, optionsOf, statement } from './opening.ts'
+import { open, optionsOf, statement } from './opening.ts'
 
 let server: PostgresServer
 let database: string

@@ -4,8 +4,7 @@ import { type LinkOptions, openLink } from '#dist/src/backends/postgres/connect.
 import type { PostgresLink, Prepared } from '#dist/src/backends/postgres/link.js'
 import type { PostgresLocation } from '#dist/src/backends/postgres/location.js'
 import { parsePostgresUrl } from '#dist/src/backends/postgres/url.js'
-import { systemClock } from '#dist/src/clock.js'
-import { systemRandom } from '#dist/src/random.js'
+import { storeOptions } from '../support/store-options.ts'
 
 export interface Warning {
   readonly code: unknown
@@ -21,14 +20,8 @@ afterEach(async () => {
 
 /** What the engine hands to a store. */
 export function optionsOf(options: Partial<LinkOptions> = {}, warnings: Warning[] = []): LinkOptions {
-  return {
-    namespace: 'test',
-    clock: systemClock,
-    random: systemRandom,
-    openDeadlineMs: 10_000,
-    warn: ({ code }, message) => warnings.push({ code, message }),
-    ...options,
-  }
+  const warn: LinkOptions['warn'] = ({ code }, message) => warnings.push({ code, message })
+  return { ...storeOptions('test', { warn }), ...options }
 }
 
 /** Closed after the test. */
@@ -44,18 +37,3 @@ export async function open(
 }
 
 export const statement = (text: string, more: Partial<Prepared> = {}): Prepared => ({ name: 'test', text, ...more })
-
-/** Code, outcome and SQLSTATE of what `work` rejects with. */
-export async function failureOf(work: Promise<unknown>): Promise<Readonly<Record<string, unknown>>> {
-  try {
-    await work
-  } catch (error) {
-    const { code, message, details } = error as {
-      code?: string
-      message: string
-      details?: { outcome?: string; sqlState?: string }
-    }
-    return { code, outcome: details?.outcome, sqlState: details?.sqlState, message }
-  }
-  throw new Error('expected a rejection')
-}

@@ -2,9 +2,8 @@
 import type { BackendOptions } from '#dist/src/backends/backend.js'
 import { PostgresBackend } from '#dist/src/backends/postgres/backend.js'
 import { parsePostgresUrl } from '#dist/src/backends/postgres/url.js'
-import { systemClock } from '#dist/src/clock.js'
-import { systemRandom } from '#dist/src/random.js'
 import type { PostgresServer } from '../support/postgres-server.ts'
+import { storeOptions } from '../support/store-options.ts'
 
 export async function makeTables(server: PostgresServer): Promise<void> {
   const store = await openBackend(server.url, 'first')
@@ -16,13 +15,5 @@ export function openBackend(
   namespace: string,
   options: Partial<BackendOptions> = {},
 ): Promise<PostgresBackend> {
-  return PostgresBackend.open({
-    location: parsePostgresUrl(url),
-    namespace,
-    clock: systemClock,
-    random: systemRandom,
-    warn: () => {},
-    openDeadlineMs: 10_000,
-    ...options,
-  })
+  return PostgresBackend.open({ ...storeOptions(namespace, options), location: parsePostgresUrl(url) })
 }

@@ -9,9 +9,10 @@ import { HoldfastError } from '#dist/src/errors.js'
 import { claim, job } from '../sqlite/support.ts'
 import { ServerClock } from '../support/clock/server-clock.ts'
 import { eventually, gate } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { RedisServer } from '../support/redis-server.ts'
 import { openBackend } from './model-subject.ts'
-import { failureOf, open } from './opening.ts'
+import { open } from './opening.ts'
 import { ScriptedServers, type Sent } from './scripted-servers.ts'
 
 let clock: ServerClock

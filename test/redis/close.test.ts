@@ -9,9 +9,10 @@ import { openServers } from '#dist/src/backends/redis/connect.js'
 import { systemClock } from '#dist/src/clock.js'
 import { systemRandom } from '#dist/src/random.js'
 import { eventually } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { FaultProxy } from '../support/proxy.ts'
 import { RedisServer } from '../support/redis-server.ts'
-import { failureOf, INCREMENT, open } from './opening.ts'
+import { INCREMENT, open } from './opening.ts'
 
 let server: RedisServer
 const proxies: FaultProxy[] = []

@@ -4,9 +4,10 @@ import type { RedisServers } from '#dist/src/backends/redis/servers.js'
 import { slotOf } from '#dist/src/backends/redis/slot-map.js'
 import { parseRedisUrl } from '#dist/src/backends/redis/url.js'
 import { eventually } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { FaultProxy } from '../support/proxy.ts'
 import type { RedisServer } from '../support/redis-server.ts'
-import { failureOf, INCREMENT, open } from './opening.ts'
+import { INCREMENT, open } from './opening.ts'
 import { startThreeNodes, type ThreeNodes } from './three-nodes.ts'
 
 const CALL_MS = 400

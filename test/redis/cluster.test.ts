@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { slotOf } from '#dist/src/backends/redis/slot-map.js'
 import { eventually, within } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { RedisServer } from '../support/redis-server.ts'
-import { ECHO, failureOf, INCREMENT, open, scriptOf } from './opening.ts'
+import { ECHO, INCREMENT, open, scriptOf } from './opening.ts'
 import { startThreeNodes, type ThreeNodes } from './three-nodes.ts'
 
 let cluster: ThreeNodes

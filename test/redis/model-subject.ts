@@ -8,10 +8,9 @@ import type { BackendOptions } from '#dist/src/backends/backend.js'
 import type { MessageType, Reply, Request, StoredJob } from '#dist/src/backends/protocol/index.js'
 import { RedisBackend } from '#dist/src/backends/redis/backend.js'
 import { parseRedisUrl } from '#dist/src/backends/redis/url.js'
-import { systemClock } from '#dist/src/clock.js'
-import { systemRandom } from '#dist/src/random.js'
 import type { Answers, Subject } from '../model/store-pair.ts'
 import type { ServerClock } from '../support/clock/server-clock.ts'
+import { storeOptions } from '../support/store-options.ts'
 
 export const START_MS = 1_800_000_000_000
 
@@ -20,15 +19,7 @@ export function openBackend(
   namespace: string,
   options: Partial<BackendOptions> = {},
 ): Promise<RedisBackend> {
-  return RedisBackend.open({
-    location: parseRedisUrl(url),
-    namespace,
-    clock: systemClock,
-    random: systemRandom,
-    warn: () => {},
-    openDeadlineMs: 10_000,
-    ...options,
-  })
+  return RedisBackend.open({ ...storeOptions(namespace, options), location: parseRedisUrl(url) })
 }
 
 export interface RedisSubject extends Subject {

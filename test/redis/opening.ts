@@ -5,9 +5,8 @@ import { openServers, type ServersOptions } from '#dist/src/backends/redis/conne
 import type { RedisLocation } from '#dist/src/backends/redis/location.js'
 import type { RedisServers } from '#dist/src/backends/redis/servers.js'
 import { parseRedisUrl } from '#dist/src/backends/redis/url.js'
-import { systemClock } from '#dist/src/clock.js'
 import type { LuaScript } from '#dist/src/lua/script.js'
-import { systemRandom } from '#dist/src/random.js'
+import { storeOptions } from '../support/store-options.ts'
 
 export interface Warning {
   readonly code: unknown
@@ -27,14 +26,9 @@ export async function open(
   options: Partial<ServersOptions> = {},
   warnings: Warning[] = [],
 ): Promise<RedisServers> {
-  const servers = await openServers(typeof where === 'string' ? parseRedisUrl(where) : where, {
-    namespace: 'test',
-    clock: systemClock,
-    random: systemRandom,
-    openDeadlineMs: 10_000,
-    warn: ({ code }, message) => warnings.push({ code, message }),
-    ...options,
-  })
+  const location = typeof where === 'string' ? parseRedisUrl(where) : where
+  const warn: ServersOptions['warn'] = ({ code }, message) => warnings.push({ code, message })
+  const servers = await openServers(location, { ...storeOptions('test', { warn }), ...options })
   opened.add(servers)
   return servers
 }
@@ -50,18 +44,3 @@ export const INCREMENT = scriptOf("return redis.call('INCR', KEYS[1])")
 
 /** Gives back what it was given. */
 export const ECHO = scriptOf('return ARGV[1]', false)
-
-/** Code, outcome and the server's word of what `work` rejects with. */
-export async function failureOf(work: Promise<unknown>): Promise<Readonly<Record<string, unknown>>> {
-  try {
-    await work
-  } catch (error) {
-    const { code, message, details } = error as {
-      code?: string
-      message: string
-      details?: { outcome?: string; reply?: string }
-    }
-    return { code, outcome: details?.outcome, reply: details?.reply, message }
-  }
-  throw new Error('expected a rejection')
-}

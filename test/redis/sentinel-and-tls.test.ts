@@ -7,9 +7,10 @@ import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { freePort } from '../support/free-port.ts'
 import { RedisServer } from '../support/redis-server.ts'
-import { failureOf, INCREMENT, open } from './opening.ts'
+import { INCREMENT, open } from './opening.ts'
 
 let folder: string
 

@@ -3,8 +3,9 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { eventually } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { RedisServer, type RedisServerOptions } from '../support/redis-server.ts'
-import { ECHO, failureOf, INCREMENT, open, scriptOf, type Warning } from './opening.ts'
+import { ECHO, INCREMENT, open, scriptOf, type Warning } from './opening.ts'
 
 const servers: RedisServer[] = []
 

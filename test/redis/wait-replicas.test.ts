@@ -8,10 +8,11 @@ import { parseRedisUrl } from '#dist/src/backends/redis/url.js'
 import { systemClock } from '#dist/src/clock.js'
 import { systemRandom } from '#dist/src/random.js'
 import { rejection } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { lookFor } from '../support/look.ts'
 import { definition, put } from '../support/protocol.ts'
 import type { RedisServer } from '../support/redis-server.ts'
-import { ECHO, failureOf, INCREMENT, open } from './opening.ts'
+import { ECHO, INCREMENT, open } from './opening.ts'
 import { Stage } from './stage.ts'
 
 const task = defineJob('task')

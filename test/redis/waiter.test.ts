@@ -2,9 +2,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { RedisServers } from '#dist/src/backends/redis/servers.js'
 import { eventually, within } from '../support/event.ts'
+import { failureOf } from '../support/failure-of.ts'
 import { FaultProxy } from '../support/proxy.ts'
 import { RedisServer } from '../support/redis-server.ts'
-import { failureOf, open } from './opening.ts'
+import { open } from './opening.ts'
 
 let server: RedisServer
 let proxy: FaultProxy

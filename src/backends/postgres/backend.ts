@@ -8,7 +8,7 @@ import type { Capabilities } from '../capabilities.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { type PlannedType, plansOf } from '../sql/handlers.ts'
 import { hintsOf } from '../sql/hint.ts'
-import { type Plan, read, write } from '../sql/plan.ts'
+import { change, type Plan, read } from '../sql/plan.ts'
 import { channelOf } from './channel.ts'
 import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
@@ -77,9 +77,9 @@ export class PostgresBackend implements Backend {
     try {
       const { version } = await migrate(link, options)
       const statements = new Statements(location.schema)
-      const runner = new Runner(link, statements, -1)
-      runner.ns = await namespaceOf(runner, namespace)
-      const mark = await markOf(link, location.schema, runner.ns)
+      const ns = await namespaceOf(new Runner(link, statements, NO_NAMESPACE), namespace)
+      const runner = new Runner(link, statements, ns)
+      const mark = await markOf(link, location.schema, ns)
       const server = location.kind === 'url' ? serverOf(location.target) : 'the server of the pool'
       const transactional = new PostgresTransactional({
         statements,
@@ -87,9 +87,9 @@ export class PostgresBackend implements Backend {
         server,
         channel: location.isNotifying ? channelOf(location.schema, namespace) : null,
       })
-      const wake = await openWake(link, options)
       const upkeep = new Upkeep(link, location.schema)
       if (location.isMigrating) await upkeep.prepare()
+      const wake = await openWake(link, options)
       return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional, upkeep })
     } catch (error) {
       await link.close()
@@ -166,12 +166,14 @@ const HEALTH = {
   text: 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
 }
 
+const NO_NAMESPACE = -1
+
 async function namespaceOf(runner: Runner, name: string): Promise<number> {
   const find = async (): Promise<number | undefined> =>
     (await runner.run(() => read<{ ns: number }>('namespace_find', [{ name }])))[0]?.ns
   const known = await find()
   if (known !== undefined) return known
-  await runner.run(() => write('namespace_add', [{ name }]))
+  await runner.run(() => change('namespace_add', [{ name }]))
   const made = await find()
   if (made === undefined) throw new HoldfastError('INTERNAL', `the namespace ${name} was not kept`)
   return made

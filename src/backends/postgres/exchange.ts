@@ -15,6 +15,8 @@ export interface Prepared {
    * more is taken.
    */
   readonly isClaiming?: boolean
+  /** Writes, so that what fails after it in the same operation leaves something done. */
+  readonly isWriting?: boolean
   /** Sent once, so it is not prepared; without values it may be several statements, whose rows are not given. */
   readonly isOnce?: boolean
 }

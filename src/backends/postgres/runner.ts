@@ -1,5 +1,5 @@
 /** Runs plans on a link: each step is one statement that commits by itself, unless the plan is run as one transaction. */
-import { HoldfastError } from '../../errors.ts'
+import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { Plan, Row, Step, StepResult, Written } from '../sql/plan.ts'
 import type { Answer, Link } from './link.ts'
 import { type Statements, valuesFor } from './statement.ts'
@@ -7,7 +7,7 @@ import { type Statements, valuesFor } from './statement.ts'
 export class Runner {
   private readonly link: Link
   private readonly statements: Statements
-  ns: number
+  private readonly ns: number
 
   constructor(link: Link, statements: Statements, ns: number) {
     this.link = link
@@ -17,23 +17,31 @@ export class Runner {
 
   /** `plan` makes the plan anew: a transaction that met a conflict is run again from the start. */
   run<T>(plan: () => Plan<T>, isAtomic = false): Promise<T> {
-    if (!isAtomic) return this.follow(plan(), (...query) => this.link.query(...query))
+    if (!isAtomic) return this.followAlone(plan())
     return this.link.transaction((query) => this.follow(plan(), query))
   }
 
   private async follow<T>(plan: Plan<T>, query: Link['query']): Promise<T> {
     let turn = plan.next()
     while (turn.done !== true) {
-      let result: StepResult
-      try {
-        result = await this.step(turn.value, query)
-      } catch (error) {
-        turn = plan.throw(error)
-        continue
-      }
+      const result: StepResult = await this.step(turn.value, query)
       turn = plan.next(result)
     }
     return turn.value
+  }
+
+  /** Each step has its own commit: once one has written, what fails later leaves something done. */
+  private async followAlone<T>(plan: Plan<T>): Promise<T> {
+    let hasWritten = false
+    try {
+      return await this.follow(plan, async (statement, ...rest) => {
+        const answer = await this.link.query(statement, ...rest)
+        hasWritten ||= statement.isWriting === true
+        return answer
+      })
+    } catch (error) {
+      throw hasWritten && isHoldfastError(error) ? asPartly(error) : error
+    }
   }
 
   private async step(step: Step, query: Link['query']): Promise<StepResult> {
@@ -43,6 +51,10 @@ export class Runner {
     if (step.kind === 'write') return writtenOf(step, answer)
     return step.kind === 'change' ? answer.count : (answer.rows as readonly Row[])
   }
+}
+
+function asPartly({ code, message, details, cause }: HoldfastError): HoldfastError {
+  return new HoldfastError(code, message, { details: { ...details, outcome: 'unknown' }, cause })
 }
 
 function writtenOf({ name, rows }: Step, { rows: places }: Answer): Written {

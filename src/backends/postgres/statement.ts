@@ -51,6 +51,7 @@ const files = new Map<StatementName, Omit<Statement, 'name'>>(
         rows: columnsOf(file, 'rows'),
         mode: /^--! arrays$/m.test(file) ? 'array' : 'object',
         isClaiming: name === 'job_claim' || name === 'job_turn',
+        isWriting: /\b(?:INSERT INTO|UPDATE|DELETE FROM) holdfast\./.test(whole),
       },
     ]
   }),

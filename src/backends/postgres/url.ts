@@ -2,7 +2,7 @@
  * Reads the URLs of the PostgreSQL store: `postgres://` or `postgresql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?PARAMETERS`.
  * Throws INVALID_URL; the URL itself is never repeated in the message, since it may hold a password.
  */
-import { HoldfastError } from '../../errors.ts'
+import { decodeUrlPart, refuseUrl, splitUrl } from '../url-part.ts'
 import {
   DEFAULT_PORT,
   DEFAULT_SCHEMA,
@@ -35,10 +35,6 @@ const STORE_PARAMETERS = ['connections', 'listen', 'migrate', 'notify', 'pooler'
 
 type Parameters = ReadonlyMap<string, string>
 
-function refuse(problem: string, cause?: unknown): HoldfastError {
-  return new HoldfastError('INVALID_URL', `url: ${problem}`, { details: { field: 'url' }, cause })
-}
-
 export function isPostgresUrl(url: unknown): boolean {
   return typeof url === 'string' && SCHEME.test(url)
 }
@@ -47,7 +43,7 @@ export function parsePostgresUrl(url: string): UrlLocation {
   const { target, parameters } = parse(url, [...TARGET_PARAMETERS, ...STORE_PARAMETERS])
   const schema = parameters.get('schema') ?? DEFAULT_SCHEMA
   const problem = schemaProblem(schema)
-  if (problem !== null) throw refuse(`schema: ${problem}`)
+  if (problem !== null) throw refuseUrl(`schema: ${problem}`)
   return {
     kind: 'url',
     target,
@@ -62,21 +58,21 @@ export function parsePostgresUrl(url: string): UrlLocation {
 
 /** The URL of a connection alone, without settings of the store. */
 export function parseTarget(url: string): Target {
-  if (!SCHEME.test(url)) throw refuse('expected postgres:// or postgresql://')
+  if (!SCHEME.test(url)) throw refuseUrl('expected postgres:// or postgresql://')
   return parse(url, TARGET_PARAMETERS).target
 }
 
 function parse(url: string, known: readonly string[]): { readonly target: Target; readonly parameters: Parameters } {
-  if (!SCHEME.test(url)) throw refuse('expected postgres:// or postgresql://')
-  const { userinfo, hosts, path, query } = split(url.replace(SCHEME, ''))
+  if (!SCHEME.test(url)) throw refuseUrl('expected postgres:// or postgresql://')
+  const { userinfo, hosts, path, query } = splitUrl(url.replace(SCHEME, ''))
   const parameters = readQuery(query, known)
   readChoice(parameters, 'target_session_attrs', ['read-write', 'primary'])
   const endpoints = readEndpoints(hosts, parameters)
   const applicationName = parameters.get('application_name') ?? 'holdfast'
   if (applicationName === '' || Buffer.byteLength(applicationName) > APPLICATION_NAME_BYTES_MAX)
-    throw refuse(`application_name must have 1 to ${APPLICATION_NAME_BYTES_MAX} bytes`)
-  const database = decode(path, 'the database')
-  if (path.includes('/')) throw refuse("the database is one word after the host; write a '/' in it %2F")
+    throw refuseUrl(`application_name must have 1 to ${APPLICATION_NAME_BYTES_MAX} bytes`)
+  const database = decodeUrlPart(path, 'the database')
+  if (path.includes('/')) throw refuseUrl("the database is one word after the host; write a '/' in it %2F")
   refuseNul({ database, applicationName })
   const target = {
     endpoints,
@@ -88,49 +84,18 @@ function parse(url: string, known: readonly string[]): { readonly target: Target
   return { target, parameters }
 }
 
-interface Parts {
-  readonly userinfo: string | undefined
-  readonly hosts: string
-  readonly path: string
-  readonly query: string
-}
-
-/** A password may hold any character but those that end the part; the last `@` divides, as lenient parsers do. */
-function split(rest: string): Parts {
-  if (rest.includes('#')) throw refuse("'#' must be written %23")
-  const question = rest.indexOf('?')
-  const before = question === -1 ? rest : rest.slice(0, question)
-  const slash = before.indexOf('/', before.lastIndexOf('@') + 1)
-  const authority = slash === -1 ? before : before.slice(0, slash)
-  const at = authority.lastIndexOf('@')
-  return {
-    userinfo: at === -1 ? undefined : authority.slice(0, at),
-    hosts: authority.slice(at + 1),
-    path: slash === -1 ? '' : before.slice(slash + 1),
-    query: question === -1 ? '' : rest.slice(question + 1),
-  }
-}
-
-function decode(text: string, part: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    throw refuse(`${part} has a '%' that is no escape; write it %25`)
-  }
-}
-
 /** NUL would end the word in the first packet, and what follows it would be read as another one. */
 function refuseNul(parts: Readonly<Record<string, string | undefined>>): void {
   for (const [name, text] of Object.entries(parts))
-    if (text?.includes('\0')) throw refuse(`${name} has a NUL character`)
+    if (text?.includes('\0')) throw refuseUrl(`${name} has a NUL character`)
 }
 
 function readUserinfo(userinfo: string | undefined): Pick<Target, 'user' | 'password'> {
   if (userinfo === undefined) return { user: undefined, password: undefined }
   const colon = userinfo.indexOf(':')
-  const user = decode(colon === -1 ? userinfo : userinfo.slice(0, colon), 'the user')
-  const password = colon === -1 ? undefined : decode(userinfo.slice(colon + 1), 'the password')
-  if (user === '') throw refuse("a user is missing before '@'")
+  const user = decodeUrlPart(colon === -1 ? userinfo : userinfo.slice(0, colon), 'the user')
+  const password = colon === -1 ? undefined : decodeUrlPart(userinfo.slice(colon + 1), 'the password')
+  if (user === '') throw refuseUrl("a user is missing before '@'")
   refuseNul({ 'the user': user, 'the password': password })
   return { user, password: password === '' ? undefined : password }
 }
@@ -140,9 +105,9 @@ function readQuery(query: string, known: readonly string[]): Parameters {
   for (const [name, value] of new URLSearchParams(query.replaceAll('+', '%2B'))) {
     // What does not look like parameters may be the rest of a password.
     if (!known.includes(name) && (!/^\w{1,40}$/.test(name) || query.includes('@')))
-      throw refuse("after '?' come parameters; in user or password write %3F for '?'")
-    if (!known.includes(name)) throw refuse(`unknown parameter '${name}'; known are ${[...known].sort().join(', ')}`)
-    if (parameters.has(name)) throw refuse(`parameter '${name}' is given twice`)
+      throw refuseUrl("after '?' come parameters; in user or password write %3F for '?'")
+    if (!known.includes(name)) throw refuseUrl(`unknown parameter '${name}'; known are ${[...known].sort().join(', ')}`)
+    if (parameters.has(name)) throw refuseUrl(`parameter '${name}' is given twice`)
     parameters.set(name, value)
   }
   return parameters
@@ -152,7 +117,7 @@ function readChoice<T extends string>(parameters: Parameters, name: string, choi
   const value = parameters.get(name)
   if (value === undefined) return undefined
   const choice = choices.find((each) => each === value)
-  if (choice === undefined) throw refuse(`${name} must be ${choices.join(' or ')}`)
+  if (choice === undefined) throw refuseUrl(`${name} must be ${choices.join(' or ')}`)
   return choice
 }
 
@@ -163,7 +128,7 @@ function readConnections(text: string | undefined): number {
   if (text === undefined) return CONNECTIONS
   const connections = /^\d{1,3}$/.test(text) ? Number(text) : 0
   if (connections < 1 || connections > CONNECTIONS_MAX)
-    throw refuse(`connections must be a number from 1 to ${CONNECTIONS_MAX}`)
+    throw refuseUrl(`connections must be a number from 1 to ${CONNECTIONS_MAX}`)
   return connections
 }
 
@@ -171,7 +136,7 @@ function readConnections(text: string | undefined): number {
 function readListen(text: string | undefined, { user, password, database, tls }: Target): Target | null | undefined {
   if (text === undefined) return undefined
   if (text === 'off') return null
-  if (!SCHEME.test(text)) throw refuse('listen must be off or an encoded postgres:// URL')
+  if (!SCHEME.test(text)) throw refuseUrl('listen must be off or an encoded postgres:// URL')
   const { target, parameters } = parse(text, TARGET_PARAMETERS)
   const isSameUser = target.user === undefined || target.user === user
   return {
@@ -188,18 +153,18 @@ function readEndpoints(hosts: string, parameters: Parameters): readonly Endpoint
   const host = parameters.get('host')
   const port = readPort(parameters.get('port')) ?? DEFAULT_PORT
   if (hosts !== '' && (host !== undefined || parameters.has('port')))
-    throw refuse('host and port are given twice, before the database and as parameters')
+    throw refuseUrl('host and port are given twice, before the database and as parameters')
   if (hosts !== '') return hosts.split(',').map(readHost)
   if (host === undefined || host === '')
-    throw refuse('a host is missing: postgres://HOST/DATABASE, or ?host=/FOLDER for a Unix socket')
+    throw refuseUrl('a host is missing: postgres://HOST/DATABASE, or ?host=/FOLDER for a Unix socket')
   refuseNul({ host })
   return [{ host, port }]
 }
 
 function readHost(text: string): Endpoint {
   const match = /^(?:\[([0-9a-fA-F:.%]+)\]|([^:[\]\s]*))(?::(\d*))?$/.exec(text)
-  const host = match?.[1] ?? decode(match?.[2] ?? '', 'the host')
-  if (match === null || host === '') throw refuse('expected host, host:port or [IPv6]:port, separated by commas')
+  const host = match?.[1] ?? decodeUrlPart(match?.[2] ?? '', 'the host')
+  if (match === null || host === '') throw refuseUrl('expected host, host:port or [IPv6]:port, separated by commas')
   refuseNul({ host })
   return { host, port: readPort(match[3]) ?? DEFAULT_PORT }
 }
@@ -207,7 +172,7 @@ function readHost(text: string): Endpoint {
 function readPort(text: string | undefined): number | undefined {
   if (text === undefined || text === '') return undefined
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
-  if (port < 1 || port > 65_535) throw refuse('a port must be from 1 to 65535')
+  if (port < 1 || port > 65_535) throw refuseUrl('a port must be from 1 to 65535')
   return port
 }
 
@@ -215,16 +180,16 @@ function readTls(parameters: Parameters, endpoints: readonly Endpoint[]): Tls {
   const mode = readSslMode(parameters.get('sslmode'))
   const path = (name: string): string | undefined => {
     const value = parameters.get(name)
-    if (value === '') throw refuse(`${name} must be the path of a file`)
+    if (value === '') throw refuseUrl(`${name} must be the path of a file`)
     if (value !== undefined && mode === 'disable')
-      throw refuse(`${name} needs sslmode require, verify-ca or verify-full`)
+      throw refuseUrl(`${name} needs sslmode require, verify-ca or verify-full`)
     return value
   }
   const root = path('sslrootcert')
   const certificateFile = path('sslcert')
   const keyFile = path('sslkey')
-  if ((certificateFile === undefined) !== (keyFile === undefined)) throw refuse('sslcert and sslkey need each other')
-  if (mode !== 'disable' && endpoints.some(isSocket)) throw refuse('a Unix socket has no TLS: leave sslmode out')
+  if ((certificateFile === undefined) !== (keyFile === undefined)) throw refuseUrl('sslcert and sslkey need each other')
+  if (mode !== 'disable' && endpoints.some(isSocket)) throw refuseUrl('a Unix socket has no TLS: leave sslmode out')
   const rootFile = root === 'system' ? undefined : root
   // As libpq does: whoever names the signers wants them checked.
   return { mode: mode === 'require' && rootFile !== undefined ? 'verify-ca' : mode, rootFile, certificateFile, keyFile }
@@ -241,8 +206,8 @@ function readSslMode(text: string | undefined): SslMode {
       return text
     case 'allow':
     case 'prefer':
-      throw refuse(`sslmode=${text} would go on without TLS when it fails; choose disable, require or verify-full`)
+      throw refuseUrl(`sslmode=${text} would go on without TLS when it fails; choose disable, require or verify-full`)
     default:
-      throw refuse('sslmode must be disable, require, verify-ca or verify-full')
+      throw refuseUrl('sslmode must be disable, require, verify-ca or verify-full')
   }
 }

@@ -1,6 +1,6 @@
 /** What operators and clients do to jobs from outside: cancel, promote, pause; and the upkeep of the store. */
-import type { JobId } from '../../job.ts'
-import { isTerminal } from '../../job.ts'
+import { HoldfastError } from '../../errors.ts'
+import { isTerminal, type JobId } from '../../job.ts'
 import type { CancelOutcome, PromoteOutcome, Reply, Request } from '../protocol/index.ts'
 import { buryDeadlined, promoteDue } from './due.ts'
 import { ENDING, type Ending, endRow } from './ending.ts'
@@ -19,6 +19,7 @@ export function* cancel({ ids, force, keepMs }: Request<'job.cancel'>): Plan<Rep
     for (const [id, outcome] of yield* cancelOnce(open, { force, keepMs })) outcomes.set(id, outcome)
     open = open.filter((id) => !outcomes.has(id))
   }
+  if (open.length > 0) throw restless(open.length)
   const seen = new Set<JobId>()
   return {
     outcomes: ids.map((id) => {
@@ -30,6 +31,12 @@ export function* cancel({ ids, force, keepMs }: Request<'job.cancel'>): Plan<Rep
     }),
   }
 }
+
+/** Some may have been cancelled, which the same call sent again is told. */
+const restless = (count: number): HoldfastError =>
+  new HoldfastError('STORE_BUSY', `${count} jobs changed whenever they were to be cancelled`, {
+    details: { outcome: 'unknown' },
+  })
 
 interface CancelHow {
   readonly force: boolean
@@ -86,8 +93,8 @@ export function* policy({ changes }: Request<'queue.policy'>): Plan<Reply<'queue
   const last = new Map(changes.map(({ lane, paused }) => [lane, paused]))
   const lanesThat = (are: boolean): readonly { readonly lane: string }[] =>
     [...last].filter(([, paused]) => paused === are).map(([lane]) => ({ lane }))
-  yield* write('lane_pause', lanesThat(true))
-  yield* write('lane_resume', lanesThat(false))
+  yield* change('lane_pause', lanesThat(true))
+  yield* change('lane_resume', lanesThat(false))
   const rows = yield* read<{ lane: string; paused: number }>('lane_list', [{}])
   return { policies: rows.map(({ lane, paused }) => ({ lane, paused: paused === 1 })) }
 }

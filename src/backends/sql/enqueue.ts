@@ -15,32 +15,18 @@ export function* enqueue({ jobs, resend }: Request<'job.enqueue'>): Plan<Reply<'
 }
 
 function* enqueueAll(jobs: readonly JobDefinition[], isAnySent: boolean): Plan<readonly EnqueueResult[]> {
-  const outcome = yield* write('job_enqueue', jobs.map(enqueueRow))
-  const created = jobs.filter((_, index) => outcome.written[index] === true)
   const results = new Map<JobDefinition, EnqueueResult>()
+  if (isAnySent) for (const [job, result] of yield* findEnded(jobs)) results.set(job, result)
+  const fresh = jobs.filter((job) => !results.has(job))
+  const outcome = yield* write('job_enqueue', fresh.map(enqueueRow))
+  const created = fresh.filter((_, index) => outcome.written[index] === true)
   for (const job of created) {
     const state = runAtOf(job, outcome.now) > outcome.now ? 'scheduled' : 'queued'
     results.set(job, { outcome: 'created', id: job.id, state })
   }
-  const others = missed(jobs, outcome)
-  const copies = isAnySent ? yield* withdrawCopies(created) : NONE
-  for (const [job, result] of copies) results.set(job, result)
-  // What a copy stood in the way of is free again.
-  const known = copies.size > 0 && others.length > 0 ? yield* answersTo(others) : yield* findKnown(others)
-  for (const [job, result] of known) results.set(job, result)
+  if (isAnySent) for (const [job, result] of yield* withdrawCopies(created)) results.set(job, result)
+  for (const [job, result] of yield* findKnown(missed(fresh, outcome))) results.set(job, result)
   return jobs.map((job) => results.get(job) ?? unanswered(job))
-}
-
-const NONE: ReadonlyMap<JobDefinition, EnqueueResult> = new Map()
-
-function* answersTo(jobs: readonly JobDefinition[]): Plan<ReadonlyMap<JobDefinition, EnqueueResult>> {
-  const results = yield* enqueueAll(jobs, true)
-  return new Map(
-    jobs.flatMap((job, index) => {
-      const result = results[index]
-      return result === undefined ? [] : [[job, result] as const]
-    }),
-  )
 }
 
 const runAtOf = ({ runAt, delayMs }: JobDefinition, now: number): number => runAt ?? now + delayMs
@@ -69,24 +55,36 @@ export function enqueueRow(job: JobDefinition): Row {
   }
 }
 
-/**
- * A job that was sent before may have run and ended while this sending waited for its row: then what was just written is a
- * copy, which nobody has seen yet since the transaction is open, and is taken back.
- */
-function* withdrawCopies(created: readonly JobDefinition[]): Plan<ReadonlyMap<JobDefinition, EnqueueResult>> {
-  const ended = yield* read<{ id: string; state: string }>('archive_find', byId(created.map(({ id }) => id)))
+type Results = ReadonlyMap<JobDefinition, EnqueueResult>
+
+/** Those that were sent before and have ended since. */
+function* findEnded(jobs: readonly JobDefinition[]): Plan<Results> {
+  const ended = yield* read<{ id: string; state: string }>('archive_find', byId(jobs.map(({ id }) => id)))
   const states = new Map(ended.map(({ id, state }) => [id, readState(state, id)]))
-  const copies = created.filter(({ id }) => states.has(id))
-  const withdrawal = { ...ENDING, token: null, to: 'cancelled', keepMs: 0 } as const
-  yield* write(
-    'job_end',
-    copies.flatMap(({ id }) => ['queued', 'scheduled'].map((from) => endRow({ ...withdrawal, id, from }))),
+  return new Map(
+    jobs.flatMap((job) => {
+      const state = states.get(job.id)
+      return state === undefined ? [] : [[job, { outcome: 'created', id: job.id, state } as const] as const]
+    }),
   )
-  return new Map(copies.map((job) => [job, { outcome: 'created', id: job.id, state: states.get(job.id) ?? 'queued' }]))
+}
+
+/**
+ * One that ended only while this sending waited for its row has left the hot table by then: what was just written is a copy, which
+ * nobody has seen yet since the transaction is open, and is taken back.
+ */
+function* withdrawCopies(created: readonly JobDefinition[]): Plan<Results> {
+  const copies = yield* findEnded(created)
+  const withdrawal = { ...ENDING, token: null, to: 'cancelled', keepMs: 0 } as const
+  const rows = [...copies.keys()].flatMap(({ id }) =>
+    ['queued', 'scheduled'].map((from) => endRow({ ...withdrawal, id, from })),
+  )
+  yield* write('job_end', rows)
+  return copies
 }
 
 /** The same id counts before the same key: it is this very enqueue, sent again. */
-function* findKnown(jobs: readonly JobDefinition[]): Plan<ReadonlyMap<JobDefinition, EnqueueResult>> {
+function* findKnown(jobs: readonly JobDefinition[]): Plan<Results> {
   const results = new Map<JobDefinition, EnqueueResult>()
   const same = yield* read<{ id: string; state: string }>('job_find', byId(jobs.map(({ id }) => id)))
   const states = new Map(same.map(({ id, state }) => [id, readState(state, id)]))

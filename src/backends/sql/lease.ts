@@ -1,8 +1,7 @@
 /** Leases after the grant: renewed, reaped once they ran out, and used to store progress. */
 import type { ExpiredLease, LeaseRef, Reply, Request, Verdict } from '../protocol/index.ts'
-import { byId, missed, type Plan, read, write } from './plan.ts'
-import type { FoundRow } from './settle.ts'
-import { settle } from './settle.ts'
+import { byId, change, missed, type Plan, read, write } from './plan.ts'
+import { type FoundRow, settle } from './settle.ts'
 
 export function* renew({ leases, leaseMs }: Request<'lease.renew'>): Plan<Reply<'lease.renew'>> {
   const rows = yield* read<{ id: string; token: string; cancel_requested: number }>(
@@ -51,7 +50,7 @@ export function* reap({ decisions, limit }: Request<'lease.reap'>): Plan<Reply<'
     .filter((_, index) => verdicts[index] === 'applied' || verdicts[index] === 'cancelled')
     .map(({ id, token }) => ({ id, token }))
   const forgotten = yield* write('lease_forget', tokens)
-  yield* write('archive_forget', missed(tokens, forgotten))
+  yield* change('archive_forget', missed(tokens, forgotten))
   const rows = yield* read<ExpiredRow>('lease_expired', [{ limit }])
   // Whoever reaps has no token of its own to repeat with: what is not held any more is lost, in whatever state it is.
   return {

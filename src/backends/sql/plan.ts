@@ -21,7 +21,7 @@ export interface Step {
 export interface Written {
   /** For each row of the step: whether the statement wrote. */
   readonly written: readonly boolean[]
-  /** The store's time of the statement; only meaningful when something was written. */
+  /** The store's time when it wrote; 0 when it wrote nothing, or where nobody asks for it. */
   readonly now: number
 }
 

@@ -4,7 +4,7 @@ import type { AttemptRecord } from '../../job.ts'
 import { isTerminal, JOB_STATES, type JobState, TERMINAL_STATES } from '../../job.ts'
 import { sequenceBefore } from '../cursor.ts'
 import type { LaneStats, ListQuery, Reply, Request, StoredJob } from '../protocol/index.ts'
-import { byId, type Plan, read } from './plan.ts'
+import { byId, type Plan, type Row, read } from './plan.ts'
 import { type AttemptRow, type JobRow, readAttempt, readJob, readState, writeObject } from './row.ts'
 
 export function* get({ ids }: Request<'job.get'>): Plan<Reply<'job.get'>> {
@@ -61,12 +61,13 @@ function* archivedRows({ lane, states }: ListQuery, bounds: Bounds): Plan<readon
       'archive_list_lane',
       ended.map((state) => ({ ...bounds, lane, state })),
     )
-  if (ended.length === TERMINAL_STATES.length) return yield* read<JobRow>('archive_list', [bounds])
-  const completed = ended.filter((state) => state === 'completed').map(() => bounds)
-  const others = ended.filter((state) => state !== 'completed').map((state) => ({ ...bounds, state }))
+  if (ended.length === TERMINAL_STATES.length) return yield* read<JobRow>('archive_list', [{ ...bounds, state: null }])
+  // Most of the archive has completed, so from the newest on; the others have an index of their own.
+  const rowsOf = (isCompleted: boolean): readonly Row[] =>
+    ended.filter((state) => (state === 'completed') === isCompleted).map((state) => ({ ...bounds, state }))
   return [
-    ...(yield* read<JobRow>('archive_list_completed', completed)),
-    ...(yield* read<JobRow>('archive_list_state', others)),
+    ...(yield* read<JobRow>('archive_list', rowsOf(true))),
+    ...(yield* read<JobRow>('archive_list_state', rowsOf(false))),
   ]
 }
 

@@ -6,7 +6,6 @@ export const SHARED_STATEMENTS = [
   'archive_find',
   'archive_forget',
   'archive_list',
-  'archive_list_completed',
   'archive_list_lane',
   'archive_list_state',
   'archive_prune',

@@ -5,7 +5,7 @@
 import { HoldfastError } from '../../errors.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { isRead, type PlannedType, plansOf } from '../sql/handlers.ts'
-import { type Plan, read, write } from '../sql/plan.ts'
+import { change, type Plan, read } from '../sql/plan.ts'
 import { turnAt } from './claim.ts'
 import { Connection, type ConnectionOptions, logBytes, type Surroundings } from './connection.ts'
 import { storeError } from './errors.ts'
@@ -66,7 +66,7 @@ export class SqliteStore {
     if (known !== undefined) return known
     // Nothing was ever written under it, and with no writes nothing will be.
     if (connection.isReadonly) return -1
-    connection.write(() => connection.sql.run(write('namespace_add', [{ name }]), scope))
+    connection.write(() => connection.sql.run(change('namespace_add', [{ name }]), scope))
     const made = find()
     if (made === undefined) throw new HoldfastError('INTERNAL', `the namespace ${name} was not kept`)
     return made

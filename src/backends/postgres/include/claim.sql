@@ -2,7 +2,7 @@
 -- what is picked is materialised. Grants go by primary key alone, whatever the planner believes of the table: `+ 0` and `|| ''`
 -- keep it from an index by which it would read all that is ready.
 lane AS MATERIALIZED (
-  SELECT input.lane, input.o FROM unnest($2::text[]) WITH ORDINALITY AS input (lane, o)
+  SELECT input.lane FROM unnest($2::text[]) AS input (lane)
   WHERE NOT EXISTS (
     SELECT 1 FROM holdfast.lane AS policy WHERE policy.ns = $1 AND policy.lane = input.lane AND policy.paused
   )
@@ -44,9 +44,8 @@ granted AS (
   UPDATE holdfast.job AS job SET
     state = 'running', attempts = job.attempts + 1, worker_id = $4, started_at = clock.now, updated_at = clock.now,
     lease_expires_at = clock.now + $6::bigint, lease_epoch = greatest(job.lease_epoch + 1, clock.now_us),
-    token = greatest(job.lease_epoch + 1, clock.now_us) || ':' || $4::text || ':' || $5::text || '.'
-      || (array_position(ARRAY(SELECT seq FROM picked), job.seq) - 1)
-  FROM clock
-  WHERE job.seq = ANY (ARRAY(SELECT seq FROM picked)) AND job.ns + 0 = $1 AND job.state || '' = 'queued'
-  RETURNING job.*, array_position(ARRAY(SELECT seq FROM picked), job.seq) - 1 AS ordinal
+    token = greatest(job.lease_epoch + 1, clock.now_us) || ':' || $4::text || ':' || $5::text || '.' || (ready.i - 1)
+  FROM clock, unnest(ARRAY(SELECT seq FROM picked)) WITH ORDINALITY AS ready (seq, i)
+  WHERE job.seq = ready.seq AND job.ns + 0 = $1 AND job.state || '' = 'queued'
+  RETURNING job.*, ready.i - 1 AS ordinal
 )

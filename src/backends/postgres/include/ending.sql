@@ -41,9 +41,4 @@ unkeyed AS (
   DELETE FROM holdfast.key AS key USING ended
   WHERE ended.idempotency_key IS NOT NULL AND ended.keep_ms <= 0
     AND key.ns = ended.ns AND key.lane = ended.lane AND key.key = ended.idempotency_key AND key.id = ended.id
-),
-timed AS (
-  UPDATE holdfast.key AS key SET keep_until = ended.now + ended.keep_ms FROM ended
-  WHERE ended.idempotency_key IS NOT NULL AND ended.keep_ms > 0
-    AND key.ns = ended.ns AND key.lane = ended.lane AND key.key = ended.idempotency_key AND key.id = ended.id
 )

@@ -65,16 +65,14 @@ ALTER TABLE holdfast.job SET (
   autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 1000
 );
 
--- An idempotency key has one job, live or ended, as long as there is a record of it. null: as long as that is live or for ever.
+-- An idempotency key has one job, live or ended, for as long as there is a record of it.
 CREATE TABLE holdfast.key (
   ns integer NOT NULL,
   lane text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
-  keep_until bigint,
   PRIMARY KEY (ns, lane, key)
 );
-CREATE INDEX key_keep ON holdfast.key (ns, keep_until) WHERE keep_until IS NOT NULL;
 
 -- A grant has an epoch of its own, so it keys the attempt that came of it.
 CREATE TABLE holdfast.attempt (

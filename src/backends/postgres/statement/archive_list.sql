@@ -1,5 +1,5 @@
 -- From lane to lane in the index, the newest of each, in place of sorting all that is kept.
---! args: before bigint, type text, limit bigint
+--! args: before bigint, type text, limit bigint, state text
 WITH RECURSIVE lanes AS (
   (SELECT lane FROM holdfast.archive WHERE ns = $1 ORDER BY lane LIMIT 1)
   UNION ALL
@@ -18,7 +18,7 @@ SELECT seq, id, lane, state, type, priority, created_at, updated_at, run_at, dea
   '\x' AS payload, NULL::text AS output
 FROM holdfast.archive AS archive
 WHERE archive.ns = $1 AND archive.lane = lanes.lane AND archive.seq < $2::bigint
-  AND ($3::text IS NULL OR archive.type = $3::text)
+  AND ($3::text IS NULL OR archive.type = $3::text) AND ($5::text IS NULL OR archive.state = $5::text)
 ORDER BY archive.seq DESC LIMIT $4::bigint
 ) AS page
 WHERE lanes.lane IS NOT NULL

@@ -12,7 +12,8 @@ ended AS (
   ) WITH ORDINALITY AS input (id, token, outcome, delay_ms, duration_ms, failure, crashes, retry, max_attempts, if_expired, i)
   WHERE job.ns = $1 AND job.id = input.id AND job.state || '' = 'running' AND job.token = input.token
     AND NOT job.cancel_requested AND (input.if_expired = 0 OR job.lease_expires_at <= clock.now)
-  RETURNING job.seq, job.lease_epoch, job.started_at, job.attempts, job.worker_id, clock.now, input.i, input.outcome, input.duration_ms, input.failure
+  RETURNING job.seq, job.lease_epoch, job.started_at, job.attempts, job.worker_id, clock.now, input.i, input.outcome,
+    input.duration_ms, input.failure
 ),
 attempted AS (
   INSERT INTO holdfast.attempt (

@@ -20,4 +20,6 @@ ended AS (
 --@include claim
 --@include grant
 UNION ALL
-SELECT 0, ended.i, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ended.now FROM ended
+SELECT 0, ended.i, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ended.now
+FROM ended

@@ -4,5 +4,5 @@ SELECT seq, id, lane, state, type, priority, created_at, updated_at, run_at, dea
   lease_epoch, worker_id, started_at, cancel_requested, last_failure, progress,
   NULL AS lease_expires_at, finished_at, dlq_code, '' AS payload, NULL AS output
 FROM holdfast_archive NOT INDEXED
-WHERE seq < :before AND ns = :ns AND (:type IS NULL OR type = :type)
+WHERE seq < :before AND ns = :ns AND (:type IS NULL OR type = :type) AND (:state IS NULL OR state = :state)
 ORDER BY seq DESC LIMIT :limit
