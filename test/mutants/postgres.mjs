@@ -142,9 +142,9 @@ export const POSTGRES_MUTANTS = [
   {
     name: 'sql-copy-not-withdrawn',
     file: `${SQL}/enqueue.js`,
-    find: 'isAnySent ? yield* withdrawCopies(created) : NONE',
-    replace: 'NONE',
-    suites: [MODEL],
+    find: "yield* write('job_end', rows);",
+    replace: '',
+    suites: ['test/postgres/enqueue-again.test.ts'],
   },
   {
     name: 'sql-held-by-another-claim',
