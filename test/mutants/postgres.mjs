@@ -187,7 +187,7 @@ export const POSTGRES_MUTANTS = [
     find: "if (command !== 'COMMIT')",
     replace: 'if (command === undefined)',
     suites: [LINK],
-    only: 'rolled back by its own hand',
+    only: 'whose COMMIT was answered',
   },
   {
     name: 'postgres-failed-statement-forgotten',

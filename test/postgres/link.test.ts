@@ -66,7 +66,7 @@ describe('a statement', () => {
     ["SELECT 'sesame'::int", 'INTERNAL', 'refused', '22P02', /^((?!sesame).)*$/],
   ])('%s is refused', async (text, code, outcome, sqlState, message) => {
     const link = await open(url)
-    expect(await failureOf(link.query(statement(text), []))).toEqual({
+    expect(await failureOf(link.query(statement(text), []))).toMatchObject({
       code,
       outcome,
       sqlState,
@@ -188,17 +188,38 @@ describe('a transaction', () => {
     expect(await count(link)).toEqual([[0]])
   })
 
+  it('whose COMMIT was answered as a ROLLBACK was not done', async () => {
+    const pool = new Pool({ connectionString: url, max: 1 })
+    pool.on('connect', (client) => {
+      const send = client.query.bind(client) as (...query: readonly unknown[]) => unknown
+      const query = (config: { readonly text: string }, ...rest: readonly unknown[]): unknown => {
+        // What stands between may spoil a transaction without a word.
+        if (config.text === 'COMMIT') send('SELECT 1 / 0', () => {})
+        return send(config, ...rest)
+      }
+      Object.assign(client, { query })
+    })
+    const link = await open(locationOfPool(pool))
+    const undone = link.transaction((query) => query(ADD, [1]))
+    expect(await failureOf(undone)).toMatchObject({ outcome: 'notDone' })
+    expect(await count(link)).toEqual([[0]])
+    await link.close()
+    await pool.end()
+  })
+
   it('is run again from its start after a deadlock', async () => {
     await server.query('CREATE TABLE a AS SELECT 0 AS n; CREATE TABLE b AS SELECT 0 AS n', [], { database })
     const link = await open(url, { limits: { lockMs: 10_000, answerMs: 10_000, statementMs: 10_000 } })
     const raise = (table: string) => statement(`UPDATE ${table} SET n = n + 1`)
     let runs = 0
+    let held = 0
     const both = (first: string, second: string) =>
       link.transaction(async (query) => {
         runs += 1
         await query(raise(first), [])
+        held += 1
         // Both hold their first row before either wants its second.
-        await eventually(() => runs > 1, 'the other transaction')
+        await eventually(() => held > 1, 'the other transaction')
         await query(raise(second), [])
       })
     await Promise.all([both('a', 'b'), both('b', 'a')])
