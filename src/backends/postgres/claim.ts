@@ -9,7 +9,7 @@ import { buryDamaged } from '../sql/damage.ts'
 import { buryDeadlined, MOVED_PER_CLAIM_MAX, promoteDue } from '../sql/due.ts'
 import { heldBy } from '../sql/held.ts'
 import { type Plan, type Row, read } from '../sql/plan.ts'
-import { type ClaimRow, readClaimed } from '../sql/row.ts'
+import { readClaimed, type TimedRow } from '../sql/row.ts'
 import { type Complete, settle } from '../sql/settle.ts'
 
 /** What a row of `job_claim` or `job_turn` is. */
@@ -17,7 +17,7 @@ const ENDED = 0
 const GRANTED = 1
 const SEEN = 2
 
-type TurnRow = readonly [kind: number, i: number | null, ...ClaimRow]
+type TurnRow = readonly [kind: number, i: number | null, ...TimedRow]
 
 export function* turn({ settlements, claims, resend }: Request<'job.turn'>): Plan<Reply<'job.turn'>> {
   const [claim] = claims
@@ -126,10 +126,10 @@ function* readGrant(rows: readonly TurnRow[]): Plan<Seen> {
   return { isBlocked, grant: { jobs: jobs.map(({ job }) => job), more, dueInMs, deadlined: [] } }
 }
 
-function* decode(row: ClaimRow): Plan<ClaimedJob | null> {
+function* decode(row: TimedRow): Plan<ClaimedJob | null> {
   const token = row[17] ?? ''
   try {
-    return readClaimed(row, { token, attempt: row[5] })
+    return readClaimed(row, { token, attempt: row[5], now: row[18] })
   } catch (error) {
     if (!isHoldfastError(error)) throw error
     yield* buryDamaged({ id: row[1], from: 'running', token, problem: error.message })

@@ -8,7 +8,7 @@ import type { AttemptOutcome, AttemptRecord, Failure, JobState, Payload, RetryPo
 import { JOB_STATES } from '../../job.ts'
 import type { ClaimedJob, StoredJob } from '../protocol/index.ts'
 
-/** The columns of `ready_list`, `lease_held`, `job_claim` and `job_turn`, in their order. */
+/** The columns of `ready_list`, and the first ones of `lease_held`, `job_claim` and `job_turn`, in their order. */
 export type ClaimRow = readonly [
   seq: number,
   id: string,
@@ -28,8 +28,10 @@ export type ClaimRow = readonly [
   keepResultMs: number | null,
   leaseEpoch: number,
   token: string | null,
-  now: number,
 ]
+
+/** The columns of `lease_held`, and of the jobs that `job_claim` and `job_turn` grant: those of a claim, and the store's time. */
+export type TimedRow = readonly [...ClaimRow, now: number]
 
 export interface JobRow {
   readonly seq: number
@@ -120,10 +122,11 @@ export const writeObject = (value: object | null): string | null => (value === n
 export interface Granted {
   readonly token: string
   readonly attempt: number
+  readonly now: number
 }
 
 /** Throws when the row is damaged, so decode before the lease is written. */
-export function readClaimed(row: ClaimRow, { token, attempt }: Granted): ClaimedJob {
+export function readClaimed(row: ClaimRow | TimedRow, { token, attempt, now }: Granted): ClaimedJob {
   const [, id, type, lane, payload, , maxAttempts, fixed, crashes, maxCrashes, retry, timeoutMs, deadlineAt] = row
   return {
     id,
@@ -139,7 +142,7 @@ export function readClaimed(row: ClaimRow, { token, attempt }: Granted): Claimed
     retry: readObject<RetryPolicy>(retry, id, 'retry'),
     timeoutMs,
     deadlineAt,
-    deadlineInMs: deadlineAt === null ? null : deadlineAt - row[18],
+    deadlineInMs: deadlineAt === null ? null : deadlineAt - now,
     metadata: readObject<Record<string, unknown>>(row[13], id, 'metadata'),
     traceId: row[14],
     keepResultMs: row[15],

@@ -10,7 +10,7 @@ import { buryDamaged } from '../sql/damage.ts'
 import { buryDeadlined, MOVED_PER_CLAIM_MAX, promoteDue } from '../sql/due.ts'
 import { heldBy } from '../sql/held.ts'
 import { type Plan, type Row, read, write } from '../sql/plan.ts'
-import { type ClaimRow, readClaimed } from '../sql/row.ts'
+import { type ClaimRow, type Granted, readClaimed } from '../sql/row.ts'
 import { settle } from '../sql/settle.ts'
 
 /** `now`: the store's time of the message at hand. */
@@ -54,49 +54,35 @@ interface LaneClaim {
   readonly limit: number
 }
 
-/** Adds to `jobs` until `limit`. A damaged row is put aside, so that it cannot hold up its lane for ever. */
+/** Adds to `jobs` until `limit`. A damaged row is put aside before it is leased, so that it cannot hold up its lane for ever. */
 function* claimReady({ claim, lane, now, limit }: LaneClaim, jobs: ClaimedJob[]): Plan<void> {
+  const { workerId, nonce, leaseMs } = claim
   while (jobs.length < limit) {
     const wanted = limit - jobs.length
     const rows = yield* read<ClaimRow>('ready_list', [{ lane, limit: wanted }])
     const leases: Row[] = []
     for (const row of rows) {
-      const lease = leaseOf(row, { claim, now, ordinal: jobs.length })
-      const job = yield* decode(row, lease)
-      if (job === null) continue
-      jobs.push(job)
-      leases.push({ ...lease, worker_id: claim.workerId, lease_ms: claim.leaseMs, seq: row[0] })
+      const attempts = row[5] + 1
+      const epoch = nextEpoch(row[16], now)
+      const token = leaseToken(epoch, workerId, nonce, jobs.length)
+      const job = decode(row, { token, attempt: attempts, now })
+      if (typeof job === 'string') yield* buryDamaged({ id: row[1], from: 'queued', token: row[17], problem: job })
+      else {
+        jobs.push(job)
+        leases.push({ attempts, lease_epoch: epoch, token, worker_id: workerId, lease_ms: leaseMs, seq: row[0] })
+      }
     }
     yield* write('lease_grant', leases)
     if (rows.length < wanted) return
   }
 }
 
-interface GrantOf {
-  readonly claim: Claim
-  readonly now: number
-  readonly ordinal: number
-}
-
-interface Lease {
-  readonly attempts: number
-  readonly lease_epoch: number
-  readonly token: string
-}
-
-function leaseOf(row: ClaimRow, { claim, now, ordinal }: GrantOf): Lease {
-  const epoch = nextEpoch(row[16], now)
-  const token = leaseToken(epoch, claim.workerId, claim.nonce, ordinal)
-  return { attempts: row[5] + 1, lease_epoch: epoch, token }
-}
-
-/** Before the lease is written: null when the row is damaged, and then it is a dead letter. */
-function* decode(row: ClaimRow, { token, attempts }: Lease): Plan<ClaimedJob | null> {
+/** The job, or what is wrong with its row. */
+function decode(row: ClaimRow, granted: Granted): ClaimedJob | string {
   try {
-    return readClaimed(row, { token, attempt: attempts })
+    return readClaimed(row, granted)
   } catch (error) {
     if (!isHoldfastError(error)) throw error
-    yield* buryDamaged({ id: row[1], from: 'queued', token: row[17], problem: error.message })
-    return null
+    return error.message
   }
 }

@@ -66,10 +66,13 @@ export class Statements {
 
   private step({ kind, name, rows }: Step, scope: Scope): StepResult {
     const parts = this.prepare(name)
-    if (kind === 'write') return { written: rows.map((row) => change(parts, row, scope) > 0), now: scope.now }
-    if (kind === 'change') return rows.reduce((total, row) => total + change(parts, row, scope), 0)
-    if (rows.length === 1) return select(parts, rows[0] ?? {}, scope)
-    return rows.flatMap((row) => select(parts, row, scope))
+    if (kind === 'read') {
+      if (rows.length === 1) return select(parts, rows[0] ?? {}, scope)
+      return rows.flatMap((row) => select(parts, row, scope))
+    }
+    const changes = changesOf(parts, rows, scope)
+    if (kind === 'write') return { written: changes.map((count) => count > 0), now: scope.now }
+    return changes.reduce((total, count) => total + count, 0)
   }
 
   private prepare(name: StatementName): readonly Prepared[] {
@@ -85,10 +88,14 @@ export class Statements {
   }
 }
 
-function change(parts: readonly Prepared[], row: Row, scope: Scope): number {
-  let changes = 0
-  for (const { part, statement } of parts) {
-    if (isWanted(part, row)) changes = statement.run(valuesFor(part, row, scope)).changes
+/** For each row what the last statement that it wanted has changed. Hot: a loop and no closures. */
+function changesOf(parts: readonly Prepared[], rows: readonly Row[], scope: Scope): number[] {
+  const changes: number[] = []
+  for (const row of rows) {
+    let changed = 0
+    for (const { part, statement } of parts)
+      if (isWanted(part, row)) changed = statement.run(valuesFor(part, row, scope)).changes
+    changes.push(changed)
   }
   return changes
 }
@@ -101,9 +108,12 @@ function select(parts: readonly Prepared[], row: Row, scope: Scope): readonly Ro
   return rows
 }
 
-const isWanted = ({ when }: Part, row: Row): boolean => when.every((name) => row[name] !== null && row[name] !== 0)
+const isWanted = ({ when }: Part, row: Row): boolean =>
+  when.length === 0 || when.every((name) => row[name] !== null && row[name] !== 0)
 
 function valuesFor({ bind }: Part, row: Row, { ns, now }: Scope): unknown {
   if (bind === null) return { ...row, ns, now }
-  return bind.map((name) => (name === 'ns' ? ns : name === 'now' ? now : row[name]))
+  const values: unknown[] = []
+  for (const name of bind) values.push(name === 'ns' ? ns : name === 'now' ? now : row[name])
+  return values
 }

@@ -1,8 +1,8 @@
 -- Hot. Read by position in `row.ts`.
---! bind: now, ns, lane, limit
+--! bind: ns, lane, limit
 --! arrays
 SELECT seq, id, type, lane, payload, attempts, max_attempts, max_attempts_fixed, crashes, max_crashes, retry, timeout_ms,
-  deadline_at, metadata, trace_id, keep_result_ms, lease_epoch, token, ? AS now
+  deadline_at, metadata, trace_id, keep_result_ms, lease_epoch, token
 FROM holdfast_job INDEXED BY holdfast_job_ready
 WHERE ns = ? AND lane = ? AND state = 'queued'
 ORDER BY priority DESC, run_at, seq LIMIT ?
