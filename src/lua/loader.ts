@@ -1,7 +1,8 @@
 /**
  * Reads the Lua scripts: parses their headers, puts includes in, and names keys and arguments.
  * A header line `--! keys: meta defs` becomes locals of those names, so it cannot drift from what the script uses, and a call
- * with another number of keys or arguments is refused before anything runs. `...3` stands for any number of groups of three.
+ * with another number of keys or arguments is refused before anything runs. `...3` stands for any number of groups of three,
+ * `wakes?` at the end of the keys for one that may be left out and is nil then.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -31,9 +32,15 @@ function withIncludes(text: string, seen: Set<string>): string {
   })
 }
 
-/** The names of a header line and the Lua condition of a wrong number; `...` at the end stands for any more of them. */
+/** The names of a header line and the Lua condition of a wrong number; `...` at the end stands for any more of them, `name?` for one or none. */
 function counted(listed: readonly string[], count: string): readonly [names: readonly string[], wrong: string] {
-  const open = /^\.\.\.(\d*)$/.exec(listed.at(-1) ?? '')
+  const last = listed.at(-1) ?? ''
+  if (last.endsWith('?'))
+    return [
+      [...listed.slice(0, -1), last.slice(0, -1)],
+      `${count} < ${listed.length - 1} or ${count} > ${listed.length}`,
+    ]
+  const open = /^\.\.\.(\d*)$/.exec(last)
   if (open === null) return [listed, `${count} ~= ${listed.length}`]
   const names = listed.slice(0, -1)
   const isUneven = open[1] === '' ? '' : ` or (${count} - ${names.length}) % ${open[1]} ~= 0`
@@ -69,7 +76,8 @@ export function loadScript(name: string): LuaScript {
     name,
     source,
     sha1: createHash('sha1').update(source).digest('hex'),
-    keys,
+    keys: keys.filter((role) => !role.endsWith('?')),
+    optionalKey: keys.find((role) => role.endsWith('?'))?.slice(0, -1) ?? null,
     args,
     isWriting: !flags.includes('no-writes'),
   }

@@ -7,6 +7,8 @@ export interface LuaScript {
   readonly sha1: string
   /** Roles of the keys, in order, such as `meta`, `defs`. */
   readonly keys: readonly string[]
+  /** One more that may be given, behind the others. */
+  readonly optionalKey: string | null
   readonly args: readonly string[]
   /** False for scripts that only read. */
   readonly isWriting: boolean

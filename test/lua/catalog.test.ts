@@ -95,7 +95,9 @@ describe('headers', () => {
 describe('names', () => {
   test.each(catalog.map((script) => [script.name, script] as const))('%s uses what it declares', (_name, script) => {
     const code = withoutTexts(codeOf(bodyOf(script.source)))
-    const declared = [...script.keys, ...script.args].filter((name) => !name.startsWith('...'))
+    const declared = [...script.keys, script.optionalKey ?? '...', ...script.args].filter(
+      (name) => !name.startsWith('...'),
+    )
     expect(declared.filter((name) => !isNamed(code, name))).toEqual([])
     const undeclared = [...ROLES].filter((role) => !declared.includes(role) && isKey(code, role))
     expect(undeclared).toEqual([])

@@ -48,7 +48,11 @@ describe.each(SCRIPT_NAMES)('%s', (name) => {
     const keys = lane.keysOf(name)
     const args = callOf(name, tokens)
     if (keys.length > 0) expect(await refused(name, args, keys.slice(1))).toContain(`HOLDFAST_ARGUMENTS ${name}`)
-    expect(await refused(name, args, [...keys, 'hf:{lua:default}:more'])).toContain(`HOLDFAST_ARGUMENTS ${name}`)
+    const more = [
+      'hf:{lua:default}:more',
+      ...(lane.scripts[name].optionalKey === null ? [] : ['hf:{lua:default}:wakes']),
+    ]
+    expect(await refused(name, args, [...keys, ...more])).toContain(`HOLDFAST_ARGUMENTS ${name}`)
     // A look at no lanes is one.
     if (name !== 'lane_probe') expect(await refused(name, args, [])).toContain(`HOLDFAST_ARGUMENTS ${name}`)
   })

@@ -69,6 +69,27 @@ describe('job_add', () => {
     expect(await lane.redis.hget(lane.key('defs'), 'a')).toMatch(/^\d{13} 0{13}1 0 {2}\ntype\n\nj1$/)
   })
 
+  test('with the wake list: one token, and only where there is something to start sooner than before', async () => {
+    await lane.redis.flushall()
+    const wakes = lane.key('wakes')
+    const keys = [...lane.keysOf('job_add'), wakes]
+    const tokens: number[] = []
+    for (const id of ['a', 'b']) {
+      await lane.run('job_add', [id, 'type\n\nj1'], keys)
+      tokens.push(await lane.redis.llen(wakes))
+    }
+    await lane.claim(9)
+    await lane.run('job_add', ['c', 'type\n\nj1'], keys)
+    tokens.push(await lane.redis.llen(wakes))
+    await lane.redis.del(wakes)
+    await lane.run('job_enqueue', ['d', '', 'type\n\nj1'], [...lane.keysOf('job_enqueue'), wakes])
+    tokens.push(await lane.redis.llen(wakes))
+    await lane.claim(9)
+    await lane.run('job_enqueue', ['e', '', 'type\n\nj1'], [...lane.keysOf('job_enqueue'), wakes])
+    tokens.push(await lane.redis.llen(wakes))
+    expect(tokens).toEqual([1, 1, 1, 0, 1])
+  })
+
   test('w only when ready has nothing either', async () => {
     await lane.redis.flushall()
     await lane.enqueue(['first', '5    '])

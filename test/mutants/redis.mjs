@@ -260,10 +260,10 @@ export const REDIS_MUTANTS = [
     suites: [WAKE],
   },
   {
-    name: 'redis-wake-up-sent-ahead-in-a-cluster',
+    name: 'redis-wake-up-by-the-script-in-a-cluster',
     file: `${REDIS}/wake.js`,
-    find: 'if (this.options.session.servers.facts().isCluster)',
-    replace: 'if (false)',
+    find: 'servers.facts().isCluster || this.hasIdle(lane)',
+    replace: 'this.hasIdle(lane)',
     suites: [WAKE],
   },
   {
@@ -271,8 +271,10 @@ export const REDIS_MUTANTS = [
     file: `${REDIS}/enqueue.js`,
     find: `if (noted !== null)
         await noted;
-    const call = context.session.run('job_add', lane, [id.slice(slash + 1), packDefinition(job)]);`,
-    replace: `const call = context.session.run('job_add', lane, [id.slice(slash + 1), packDefinition(job)]);
+    const list = context.lanes.listFor(lane);
+    const answer = textOf(await context.session.run('job_add', lane, [id.slice(slash + 1), packDefinition(job)], list));`,
+    replace: `const list = context.lanes.listFor(lane);
+    const answer = textOf(await context.session.run('job_add', lane, [id.slice(slash + 1), packDefinition(job)], list));
     if (noted !== null)
         await noted;`,
     suites: [CALLS],

@@ -32,7 +32,7 @@ afterAll(async () => {
   await clock.remove()
 })
 
-const LANES = { ahead: () => false, stored: () => {}, ready: () => {}, left: () => {} }
+const LANES = { listFor: () => null, ready: () => {}, left: () => {} }
 const fresh = (): string => `test-${randomBytes(6).toString('hex')}`
 
 /** A store whose calls a test sees and answers itself. */

@@ -42,12 +42,10 @@ function worker({ wake }: Process, lanes: readonly string[], isIdle = true) {
   return { heard, subscription }
 }
 
-const fresh = { isReady: true, isAhead: false }
-
 test('a lane that is ready wakes one idle worker of its own process, and then no other process', () => {
   const own = start()
   const workers = [worker(own, ['a'], false), worker(own, ['b']), worker(own, ['a']), worker(own, ['a'])]
-  own.wake.stored('a', fresh)
+  own.wake.ready('a')
   expect(workers.map(({ heard }) => heard)).toEqual([[], [], ['a'], []])
   expect(own.tokens()).toEqual([])
 })
@@ -55,11 +53,9 @@ test('a lane that is ready wakes one idle worker of its own process, and then no
 test('without an idle worker of its own it leaves one token for the others', () => {
   const own = start()
   worker(own, ['a'], false)
-  own.wake.stored('a', fresh)
+  own.wake.ready('a')
   expect(own.tokens()).toEqual(['a'])
   expect(own.servers.sent[0]?.args).toEqual([1])
-  own.wake.stored('a', { isReady: false, isAhead: false })
-  expect(own.tokens()).toEqual(['a'])
 })
 
 test('a worker that leaves work behind passes a token on, a busy one not at every turn', () => {
@@ -112,16 +108,14 @@ test('a wait that fails is replaced after a pause', async () => {
   await eventually(() => own.servers.waits.length === 2, 'the next wait')
 })
 
-test('a token goes ahead of jobs whose lane was empty before, but not among the nodes of a Cluster', () => {
+test('the script that stores jobs leaves the token itself, but not in a Cluster, nor where a worker of this process is idle', () => {
   const own = start()
-  expect(own.wake.ahead('a')).toBe(false)
-  own.wake.stored('a', fresh)
-  expect(own.wake.ahead('a')).toBe(true)
-  expect(own.tokens()).toEqual(['a', 'a'])
-  own.wake.stored('a', { isReady: false, isAhead: true })
-  expect(own.wake.ahead('a')).toBe(false)
-  const cluster = start({ isCluster: true })
-  cluster.wake.stored('a', fresh)
-  expect(cluster.wake.ahead('a')).toBe(false)
-  expect(cluster.tokens()).toEqual(['a'])
+  expect(own.wake.listFor('a')).toBe(wakeKey('ns', 'a'))
+  const { subscription } = worker(own, ['a'])
+  expect(own.wake.listFor('a')).toBeNull()
+  expect(own.wake.listFor('b')).toBe(wakeKey('ns', 'b'))
+  subscription.want(false)
+  expect(own.wake.listFor('a')).toBe(wakeKey('ns', 'a'))
+  expect(own.tokens()).toEqual([])
+  expect(start({ isCluster: true }).wake.listFor('a')).toBeNull()
 })

@@ -38,11 +38,10 @@ async function enqueueOne(context: EnqueueContext, job: JobDefinition): Promise<
   if (packSpec(job) !== '' || id[slash] !== '/' || !id.startsWith(lane)) return enqueueMany(context, { jobs: [job] })
   const noted = context.registry.note(lane)
   if (noted !== null) await noted
-  const call = context.session.run('job_add', lane, [id.slice(slash + 1), packDefinition(job)])
-  const isAhead = context.lanes.ahead(lane)
-  const answer = textOf(await call)
+  const list = context.lanes.listFor(lane)
+  const answer = textOf(await context.session.run('job_add', lane, [id.slice(slash + 1), packDefinition(job)], list))
   if (!answer.startsWith('q')) return enqueueMany(context, { jobs: [job] })
-  context.lanes.stored(lane, { isReady: answer.includes('w'), isAhead })
+  if (list === null && answer.includes('w')) context.lanes.ready(lane)
   if (answer.includes('n')) await context.registry.isFirst(lane)
   return { results: [{ outcome: 'created', id, state: 'queued' }] }
 }
@@ -79,9 +78,8 @@ async function store(context: EnqueueContext, lane: string, { chunk, jobs, resul
   const noted = context.registry.note(lane)
   if (noted !== null) await noted
   const args = chunk.flatMap(({ local, spec, body }) => [local, spec, body])
-  const call = context.session.run('job_enqueue', lane, args)
-  const isAhead = context.lanes.ahead(lane)
-  const reply = listOf(await call)
+  const list = context.lanes.listFor(lane)
+  const reply = listOf(await context.session.run('job_enqueue', lane, args, list))
   const letters = textOf(reply[0])
   const owners = listOf(reply[1])
   let owner = 0
@@ -96,7 +94,7 @@ async function store(context: EnqueueContext, lane: string, { chunk, jobs, resul
     }
   })
   const flags = textOf(reply[2])
-  context.lanes.stored(lane, { isReady: flags.includes('w'), isAhead })
+  if (list === null && flags.includes('w')) context.lanes.ready(lane)
   if (flags.includes('n')) await context.registry.isFirst(lane)
 }
 

@@ -38,10 +38,16 @@ export class RedisSession {
     return keys
   }
 
-  /** Runs a script on the keys of a lane. */
-  run(name: ScriptName, lane: string, args: readonly RedisArgument[]): Promise<RedisReply> {
+  /** Runs a script on the keys of a lane; `further` is the optional one of a script that has it. */
+  run(
+    name: ScriptName,
+    lane: string,
+    args: readonly RedisArgument[],
+    further: string | null = null,
+  ): Promise<RedisReply> {
     const script = this.scripts[name]
-    return this.servers.run(script, this.keys(lane).of(script), args)
+    const keys = this.keys(lane).of(script)
+    return this.servers.run(script, further === null ? keys : [...keys, further], args)
   }
 }
 

@@ -39,8 +39,6 @@ export class Wake implements LaneListener {
   private readonly options: WakeOptions
   private readonly subscribers = new Set<Subscriber>()
   private readonly passedAt = new Map<string, number>()
-  /** Lanes in which the last jobs of this process were the first to wait. */
-  private readonly foundEmpty = new Set<string>()
   /** Lanes of the pop under way; null: none is. */
   private popping: ReadonlySet<string> | null = null
   private isNudged = false
@@ -57,24 +55,10 @@ export class Wake implements LaneListener {
     this.nudge = nudgeKey(options.session.namespace, nonce(options.random))
   }
 
-  /**
-   * Before jobs are stored: where the last ones found their lane empty, these probably do too, so the token goes right behind them
-   * instead of a round trip later. A wrong guess wakes a worker in vain. True when a token was sent.
-   */
-  ahead(lane: string): boolean {
-    // Nodes of a Cluster keep no order between them: the token could be there before the job.
-    if (this.options.session.servers.facts().isCluster) return false
-    if (!this.foundEmpty.has(lane) || this.hasIdle(lane)) return false
-    this.push(lane)
-    return true
-  }
-
-  stored(lane: string, { isReady, isAhead }: { readonly isReady: boolean; readonly isAhead: boolean }): void {
-    if (!isReady) this.foundEmpty.delete(lane)
-    else {
-      this.foundEmpty.add(lane)
-      if (!isAhead) this.ready(lane)
-    }
+  /** The namespace's keys are in another slot than the lane's, so in a Cluster no script can reach both. */
+  listFor(lane: string): string | null {
+    const { namespace, servers } = this.options.session
+    return servers.facts().isCluster || this.hasIdle(lane) ? null : wakeKey(namespace, lane)
   }
 
   ready(lane: string): void {

@@ -1,7 +1,8 @@
---! keys: meta defs fifo ready
+--! keys: meta defs fifo ready wakes?
 --! args: id definition
 --! returns: q and then w when nothing else of the lane could run, n when it is the first of the lane; e the id exists; or nothing: nothing was done, it is a case for job_enqueue
--- Stores one plain job: the most usual call, with half the work of job_enqueue.
+-- Stores one plain job: the most usual call, with half the work of job_enqueue. With the wake list of the lane it wakes a worker, too.
+--@include wake
 local time = redis.call('TIME')
 local now_text = string.format('%013.0f', math.floor(time[1] * 1000 + time[2] / 1000))
 local last = redis.call('LINDEX', fifo, -1)
@@ -16,5 +17,6 @@ end
 redis.call('HSET', defs, id, now_text .. ' ' .. number .. ' 0  \n' .. definition)
 local length = redis.call('RPUSH', fifo, now_text .. number .. id)
 local flags = sequence == 1 and 'qn' or 'q'
-if length == 1 and redis.call('EXISTS', ready) == 0 then return flags .. 'w' end
-return flags
+if length > 1 or redis.call('EXISTS', ready) == 1 then return flags end
+if wakes then wake(1) end
+return flags .. 'w'

@@ -1,10 +1,12 @@
---! keys: meta defs fifo ready scheduled aside deadlines idempotency keyed
+--! keys: meta defs fifo ready scheduled aside deadlines idempotency keyed wakes?
 --! args: ...3
 --! returns: one letter a job (q queued, s scheduled, e the id exists, d the key exists), ids of those that own the keys, w when the lane has something to start sooner than before, n when they are the first of the lane
 -- Stores new jobs: for each id, spec, definition. spec: nothing, or `<priority> <run_at> <delay_ms> <deadline> <key>`, all but the first may be nothing.
+-- With the wake list of the lane it wakes a worker, too.
 --@include now
 --@include batch
 --@include spec
+--@include wake
 local last = string.sub(redis.call('LINDEX', fifo, -1) or '', 1, 13)
 local is_plain, ids, seen = now_text >= last, {}, {}
 for at = 1, #ARGV, 3 do ids[#ids + 1] = ARGV[at] end
@@ -52,13 +54,13 @@ for index, id in ipairs(ids) do
     end
   end
 end
-local wakes = false
+local is_sooner = false
 if first_at then
   local first_due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
-  wakes = not first_due or first_at < tonumber(first_due)
+  is_sooner = not first_due or first_at < tonumber(first_due)
 end
 -- An order that exists has something to run in it: what was removed from it goes when it is all that is left.
-if not wakes and #fresh + #prior > 0 and last == '' then wakes = redis.call('EXISTS', ready) == 0 end
+if not is_sooner and #fresh + #prior > 0 and last == '' then is_sooner = redis.call('EXISTS', ready) == 0 end
 write('HSET', defs, stored)
 write('RPUSH', fifo, fresh)
 write('ZADD', ready, prior)
@@ -67,4 +69,5 @@ write('ZADD', aside, beside)
 write('ZADD', deadlines, limits)
 write('HSET', idempotency, keys)
 write('HSET', keyed, names)
-return { table.concat(letters), deduplicated, (wakes and 'w' or '') .. (sequence == 0 and 'n' or '') }
+if is_sooner and wakes then wake(1) end
+return { table.concat(letters), deduplicated, (is_sooner and 'w' or '') .. (sequence == 0 and 'n' or '') }
