@@ -27,7 +27,7 @@ const ON_POSTGRES = [...EMBEDDED, 'latency', 'memory', 'backlog', 'processes', '
 export const PEERS = {
   memory: { bare: ['threads'] },
   sqlite: { bare: ['enqueue-one', 'transactional'], plainjob: EMBEDDED, 'plainjob-defaults': EMBEDDED },
-  redis: { bullmq: ON_REDIS, 'bee-queue': ON_REDIS },
+  redis: { bare: ['enqueue-one'], bullmq: ON_REDIS, 'bee-queue': ON_REDIS },
   postgres: {
     bare: ['transactional'],
     'graphile-worker': ON_POSTGRES,

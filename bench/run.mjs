@@ -26,7 +26,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 
 async function loadPeer() {
   if (values.peer === undefined) return null
-  if (values.peer === 'bare') return import(`./peer/bare-${values.scenario}.mjs`)
+  if (values.peer === 'bare')
+    return import(`./peer/bare-${values.store === 'redis' ? 'redis-' : ''}${values.scenario}.mjs`)
   installPeers()
   const { sideOf } = await import('./peer/queue.mjs')
   return sideOf(await import(`./queue/${values.peer}.mjs`), values.scenario)

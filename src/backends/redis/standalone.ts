@@ -15,6 +15,8 @@ export class Standalone implements RedisServers {
   private readonly changes: Changes
   private readonly waitReplicas: number
   private readonly timeoutMs: number
+  /** Of the last report; asked for with each enqueue. */
+  private known: { readonly report: ServerReport | undefined; readonly facts: ServerFacts } | undefined
 
   constructor(location: RedisLocation, wiring: Wiring) {
     const target = targetOf(location)
@@ -61,7 +63,11 @@ export class Standalone implements RedisServers {
   }
 
   facts(): ServerFacts {
-    return weakest(this.link.report === undefined ? [] : [this.link.report], this.waitReplicas)
+    const { report } = this.link
+    if (this.known === undefined || this.known.report !== report) {
+      this.known = { report, facts: weakest(report === undefined ? [] : [report], this.waitReplicas) }
+    }
+    return this.known.facts
   }
 
   async close(): Promise<void> {
