@@ -2,7 +2,7 @@
  * Reads the Lua scripts: parses their headers, puts includes in, and names keys and arguments.
  * A header line `--! keys: meta defs` becomes locals of those names, so it cannot drift from what the script uses, and a call
  * with another number of keys or arguments is refused before anything runs. `...3` stands for any number of groups of three,
- * `wakes?` at the end of the keys for one that may be left out and is nil then.
+ * `wake?` at the end of the keys for one that may be left out and is nil then.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

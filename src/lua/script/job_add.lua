@@ -1,4 +1,4 @@
---! keys: meta defs fifo ready wakes?
+--! keys: meta defs fifo ready wake?
 --! args: id definition
 --! returns: q and then w when nothing else of the lane could run, n when it is the first of the lane; e the id exists; or nothing: nothing was done, it is a case for job_enqueue
 -- Stores one plain job: the most usual call, with half the work of job_enqueue. With the wake list of the lane it wakes a worker, too.
@@ -18,5 +18,5 @@ redis.call('HSET', defs, id, now_text .. ' ' .. number .. ' 0  \n' .. definition
 local length = redis.call('RPUSH', fifo, now_text .. number .. id)
 local flags = sequence == 1 and 'qn' or 'q'
 if length > 1 or redis.call('EXISTS', ready) == 1 then return flags end
-if wakes then wake(1) end
+if wake then wake_one(1) end
 return flags .. 'w'

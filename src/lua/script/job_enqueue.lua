@@ -1,4 +1,4 @@
---! keys: meta defs fifo ready scheduled aside deadlines idempotency keyed wakes?
+--! keys: meta defs fifo ready scheduled aside deadlines idempotency keyed wake?
 --! args: ...3
 --! returns: one letter a job (q queued, s scheduled, e the id exists, d the key exists), ids of those that own the keys, w when the lane has something to start sooner than before, n when they are the first of the lane
 -- Stores new jobs: for each id, spec, definition. spec: nothing, or `<priority> <run_at> <delay_ms> <deadline> <key>`, all but the first may be nothing.
@@ -69,5 +69,5 @@ write('ZADD', aside, beside)
 write('ZADD', deadlines, limits)
 write('HSET', idempotency, keys)
 write('HSET', keyed, names)
-if is_sooner and wakes then wake(1) end
+if is_sooner and wake then wake_one(1) end
 return { table.concat(letters), deduplicated, (is_sooner and 'w' or '') .. (sequence == 0 and 'n' or '') }

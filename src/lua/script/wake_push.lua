@@ -1,7 +1,7 @@
---! keys: wakes
+--! keys: wake
 --! args: limit
 --! flags: allow-oom
 --! returns: how many tokens wait
 -- Leaves a wake-up by itself, where no script that stores jobs could.
 --@include wake
-return wake(tonumber(limit))
+return wake_one(tonumber(limit))
