@@ -1,6 +1,5 @@
-/** What befalls the one Redis of a long run: each fault begins, lasts as long as the test lets it, and heals. */
+/** What befalls the one server of a long run: each fault begins, lasts as long as the test lets it, and heals. */
 import type { Fault, FaultProxy } from '../support/proxy.ts'
-import type { RedisServer } from '../support/redis-server.ts'
 
 export interface Outage {
   readonly name: string
@@ -11,7 +10,15 @@ export interface Outage {
   heal(): Promise<void>
 }
 
-export function outages(server: RedisServer, proxy: FaultProxy): readonly Outage[] {
+/** What a test does to its own server. */
+export interface Server {
+  kill(): Promise<void>
+  restart(): Promise<void>
+  pause(): Promise<void>
+  resume(): Promise<void>
+}
+
+export function outages(server: Server, proxy: FaultProxy): readonly Outage[] {
   const network = (
     name: string,
     fault: Fault,

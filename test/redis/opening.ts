@@ -36,7 +36,7 @@ export async function open(
 export function scriptOf(body: string, isWriting = true): LuaScript {
   const source = `#!lua\n${body}`
   const sha1 = createHash('sha1').update(source).digest('hex')
-  return { name: 'test', source, sha1, keys: ['key'], args: [], isWriting }
+  return { name: 'test', source, sha1, optionalKey: null, keys: ['key'], args: [], isWriting }
 }
 
 /** Counts its runs at the key, so that a test sees whether it ran. */
