@@ -8,7 +8,7 @@ import type { StoredJob } from './backends/protocol/index.ts'
 import type { Clock, Timers } from './clock.ts'
 import { type Duration, parseDuration, refuseUnknown } from './config.ts'
 import { HoldfastError } from './errors.ts'
-import { isTerminal, type JobId } from './job.ts'
+import { isTerminal, type JobId, type JobState } from './job.ts'
 
 const POLL_FIRST_MS = 20
 const POLL_MAX_MS = 1_000
@@ -47,6 +47,8 @@ export interface JobHandle<Output = unknown> {
   readonly id: JobId
   /** True when a job with the same idempotency key was there already; `id` is its id. */
   readonly deduplicated: boolean
+  /** Of the job when the store took or found it; `get` tells what it is now. */
+  readonly state: JobState
   /**
    * Waits for the job to end and gives its output. `timeout` defaults to 60 s. Rejects with JOB_DEAD or JOB_CANCELLED when it
    * ended so, RESULT_TIMEOUT, RESULT_NOT_KEPT when there is none to give, JOB_NOT_FOUND. After `enqueueTx` it waits for the
@@ -59,18 +61,21 @@ export interface JobHandle<Output = unknown> {
 export interface Enqueued {
   readonly id: JobId
   readonly deduplicated: boolean
+  readonly state: JobState
   readonly isCommitted: boolean
 }
 
 class Handle<Output> implements JobHandle<Output> {
   readonly id: JobId
   readonly deduplicated: boolean
+  readonly state: JobState
   readonly #isCommitted: boolean
   readonly #context: ResultContext
 
-  constructor({ id, deduplicated, isCommitted }: Enqueued, context: ResultContext) {
+  constructor({ id, deduplicated, state, isCommitted }: Enqueued, context: ResultContext) {
     this.id = id
     this.deduplicated = deduplicated
+    this.state = state
     this.#isCommitted = isCommitted
     this.#context = context
   }

@@ -97,8 +97,8 @@ export class JobOperations {
 
   /** Rejects; inside a synchronous transaction it throws. */
   enqueueTx(transaction: unknown, request: EnqueueTxRequest): Promise<JobHandle> {
-    return enqueueTx(this.#context, transaction, request).then(({ id, outcome }) =>
-      createHandle({ id, deduplicated: outcome === 'deduplicated', isCommitted: false }, this.#context),
+    return enqueueTx(this.#context, transaction, request).then(({ id, outcome, state }) =>
+      createHandle({ id, deduplicated: outcome === 'deduplicated', state, isCommitted: false }, this.#context),
     )
   }
 
@@ -129,7 +129,7 @@ export class JobOperations {
   #handle(result: EnqueueResult | undefined): JobHandle {
     if (result === undefined) throw new HoldfastError('INTERNAL', 'the store left an enqueue unanswered')
     return createHandle(
-      { id: result.id, deduplicated: result.outcome === 'deduplicated', isCommitted: true },
+      { id: result.id, deduplicated: result.outcome === 'deduplicated', state: result.state, isCommitted: true },
       this.#context,
     )
   }

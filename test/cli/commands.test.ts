@@ -40,8 +40,12 @@ describe('commands', () => {
   it('enqueue stores a job with its options and finds it again under its key', async () => {
     const args = ['enqueue', 'greet', '{"name":"Ada"}', '--priority', '-5', '--key', 'k1', '--metadata', '{"a":1}']
     const first = await json<{ id: string; deduplicated: boolean }>(...args, '--trace-id', 't1', '--timeout', '30s')
-    expect(first).toEqual({ id: expect.stringMatching(/^default\/[0-9A-Z]{26}$/), deduplicated: false })
-    expect(await json(...args)).toEqual({ id: first.id, deduplicated: true })
+    expect(first).toEqual({
+      id: expect.stringMatching(/^default\/[0-9A-Z]{26}$/),
+      deduplicated: false,
+      state: 'queued',
+    })
+    expect(await json(...args)).toEqual({ id: first.id, deduplicated: true, state: 'queued' })
     greet = first.id
     const job = await json('job', greet)
     expect(job).toMatchObject({

@@ -19,6 +19,7 @@ import { Child } from '../support/child.ts'
 import { withoutHints } from '../support/faulty-backend.ts'
 import { silent } from '../support/silent.ts'
 import { cancelSuite } from './cancel.suite.ts'
+import { casesSuite } from './cases.suite.ts'
 import { crashSuite } from './crash.suite.ts'
 import { deadLetterSuite } from './dead-letter.suite.ts'
 import { explainSuite } from './explain.suite.ts'
@@ -56,6 +57,7 @@ const SUITES = [
   hostileCodeSuite,
   storeSuite,
   explainSuite,
+  casesSuite,
 ] as const
 
 /** One fresh store, as its runner opens it. */

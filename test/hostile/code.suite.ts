@@ -52,7 +52,7 @@ export function hostileCodeSuite({ harness }: SuiteContext): void {
       ['throws', broken('a listener')],
       ['rejects', () => Promise.reject(new Error('a listener'))],
     ] as const) {
-      it(`a listener that ${how} holds up no job and no other listener`, async () => {
+      it(`C124 a listener that ${how} holds up no job and no other listener`, async () => {
         const hf = await harness().connect()
         const handlers = [
           handle(task, (n) => {

@@ -35,10 +35,10 @@ export const enqueueCommand: Command = {
     const [type = '', json = ''] = words
     const input = parseJson(json === '-' ? await readAll(process.stdin) : json, 'JSON')
     const options = toOptions(flags)
-    const { id, deduplicated } = await withStore(context, (store) => store.enqueue(type, input, options), {
+    const { id, deduplicated, state } = await withStore(context, (store) => store.enqueue(type, input, options), {
       mayCreate: true,
     })
-    output.result({ id, deduplicated }, () => {
+    output.result({ id, deduplicated, state }, () => {
       output.line({ text: id, style: 'id' }, deduplicated ? '  was there already under this key' : '')
     })
     return 0
