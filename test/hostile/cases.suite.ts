@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineJob, handle, inThread, retry } from 'holdfast'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { isSharedByProcesses, type SuiteContext } from '../conformance/harness.ts'
 import { eventually, gate, nextEvent, within } from '../support/event.ts'
-import { isSharedByProcesses, type SuiteContext } from './harness.ts'
 
 const task = defineJob<unknown>('task')
 const LEASE_MS = 400
