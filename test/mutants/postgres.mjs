@@ -5,6 +5,7 @@ const STATEMENT = `${POSTGRES}/statement`
 const INCLUDE = `${POSTGRES}/include`
 const SQL = 'src/backends/sql'
 
+const ENQUEUE = 'test/postgres/enqueue.test.ts'
 const MODEL = 'test/postgres/model.test.ts'
 const PLAN = 'test/postgres/plan.test.ts'
 const CLOCK = 'test/postgres/clock.test.ts'
@@ -135,9 +136,37 @@ export const POSTGRES_MUTANTS = [
   {
     name: 'sql-state-by-the-clock-of-the-client',
     file: `${SQL}/enqueue.js`,
-    find: 'runAtOf(job, outcome.now) > outcome.now',
-    replace: 'runAtOf(job, outcome.now) > Date.now()',
+    find: '(runAt ?? now + delayMs) > now',
+    replace: '(runAt ?? now + delayMs) > Date.now()',
     suites: [MODEL],
+  },
+  {
+    name: 'postgres-known-id-stored-twice-by-the-usual-batch',
+    file: `${POSTGRES}/enqueue.js`,
+    find: 'if (sqlStateOf(error) === UNIQUE_VIOLATION)',
+    replace: 'if (false)',
+    suites: [ENQUEUE],
+  },
+  {
+    name: 'postgres-batch-of-two-priorities-taken-for-alike',
+    file: `${POSTGRES}/enqueue.js`,
+    find: 'job.priority === first.priority &&',
+    replace: '',
+    suites: [ENQUEUE],
+  },
+  {
+    name: 'postgres-usual-batch-due-at-once',
+    file: `${STATEMENT}/job_add.sql`,
+    find: "CASE WHEN coalesce($5::bigint, now + $6::bigint) > now THEN 'scheduled' ELSE 'queued' END",
+    replace: "'queued'",
+    suites: [ENQUEUE],
+  },
+  {
+    name: 'postgres-usual-batch-out-of-order',
+    file: `${STATEMENT}/job_add.sql`,
+    find: 'ORDER BY i',
+    replace: 'ORDER BY i DESC',
+    suites: [ENQUEUE],
   },
   {
     name: 'sql-copy-not-withdrawn',

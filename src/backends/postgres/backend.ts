@@ -12,6 +12,7 @@ import { change, type Plan, read } from '../sql/plan.ts'
 import { channelOf } from './channel.ts'
 import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
+import { runEnqueue } from './enqueue.ts'
 import type { Link } from './link.ts'
 import { type PostgresLocation, serverOf } from './location.ts'
 import { migrate } from './migrate.ts'
@@ -20,7 +21,6 @@ import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
 import { Statements } from './statement.ts'
 import { markOf, PostgresTransactional } from './transactional.ts'
-import { asBytes, isUnreadable } from './unreadable.ts'
 import { Upkeep } from './upkeep.ts'
 import type { Wake } from './wake.ts'
 
@@ -113,16 +113,9 @@ export class PostgresBackend implements Backend {
   }
 
   private run(type: PlannedType, request: unknown): Promise<unknown> {
+    if (type === 'job.enqueue') return runEnqueue(this.parts.runner, request as Request<'job.enqueue'>)
     const plan = this.plans[type] as (request: unknown) => Plan<unknown>
-    // Only what was sent before can have left a copy behind, and only then is it worth a transaction to take that back.
-    const isAtomic = type === 'job.enqueue' && (request as Request<'job.enqueue'>).resend !== false
-    const running = this.parts.runner.run(() => plan(request), isAtomic)
-    if (type !== 'job.enqueue') return running
-    return running.catch((error: unknown) => {
-      const readable = isUnreadable(error) ? asBytes(request as Request<'job.enqueue'>) : null
-      if (readable === null) throw error
-      return this.parts.runner.run(() => plan(readable), isAtomic)
-    })
+    return this.parts.runner.run(() => plan(request))
   }
 
   private async maintain(request: Request<'store.maintain'>): Promise<Reply<'store.maintain'>> {

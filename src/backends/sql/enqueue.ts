@@ -21,15 +21,16 @@ function* enqueueAll(jobs: readonly JobDefinition[], isAnySent: boolean): Plan<r
   const outcome = yield* write('job_enqueue', fresh.map(enqueueRow))
   const created = fresh.filter((_, index) => outcome.written[index] === true)
   for (const job of created) {
-    const state = runAtOf(job, outcome.now) > outcome.now ? 'scheduled' : 'queued'
-    results.set(job, { outcome: 'created', id: job.id, state })
+    results.set(job, { outcome: 'created', id: job.id, state: stateOf(job, outcome.now) })
   }
   if (isAnySent) for (const [job, result] of yield* withdrawCopies(created)) results.set(job, result)
   for (const [job, result] of yield* findKnown(missed(fresh, outcome))) results.set(job, result)
   return jobs.map((job) => results.get(job) ?? unanswered(job))
 }
 
-const runAtOf = ({ runAt, delayMs }: JobDefinition, now: number): number => runAt ?? now + delayMs
+/** Of a job that was written at `now`. */
+export const stateOf = ({ runAt, delayMs }: JobDefinition, now: number): 'scheduled' | 'queued' =>
+  (runAt ?? now + delayMs) > now ? 'scheduled' : 'queued'
 
 /** What `job_enqueue` is given for a job. */
 export function enqueueRow(job: JobDefinition): Row {
