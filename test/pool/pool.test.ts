@@ -3,7 +3,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ThreadRun } from '#dist/src/actors/thread-run.js'
-import { failure, output, recorder, TestPool, task } from '../support/thread-pool.ts'
+import { failure, output, recorder, TestPool } from '../support/thread-pool.ts'
 
 let pool: TestPool
 
@@ -122,11 +122,10 @@ describe('a thread that dies', () => {
   })
 
   it('out of memory is a crash that says so, and the limit', async () => {
-    const small = new TestPool({ maxHeapMb: 24 })
+    const small = new TestPool({}, { maxHeapMb: 24 })
     await small.actor.start()
     try {
-      const services = recorder().services
-      const at = (input: object) => small.actor.run(task(input, { maxHeapMb: 24 }), services)
+      const at = (input: object) => small.run(input)
       const beside = at({ act: 'untilAborted' })
       const { kind, code, message } = failure(await at({ act: 'fillsHeap' }).outcome)
       expect({ kind, code }).toEqual({ kind: 'crashed', code: 'PANIC' })
