@@ -52,6 +52,8 @@ export abstract class ModuleHost implements RunOwner {
     this.slots = options.slots
   }
 
+  /** How many threads or processes there are, those that start included, those that were told to end not. */
+  abstract get size(): number
   /** Starts the warm ones and loads every module in each, `setup()` included. Throws HANDLER_MODULE_INVALID naming the file. */
   abstract load(): Promise<void>
   abstract abort(run: PoolRun): void

@@ -54,6 +54,11 @@ export class PoolActor {
     }
   }
 
+  /** How many threads and processes there are. */
+  get size(): number {
+    return [...this.#hosts.values()].reduce((sum, host) => sum + host.size, 0)
+  }
+
   run(task: ThreadTask, services: ThreadServices): ThreadRun {
     return this.#hosts.get(task.isolation.key)?.run(task, services) ?? this.#refused(task)
   }

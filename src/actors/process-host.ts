@@ -27,7 +27,11 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
 
   constructor(options: HostOptions) {
     super(options)
-    for (let count = 0; count < this.warm; count += 1) this.#makeIdle(this.#spawn())
+    for (let count = 0; count < this.warm; count += 1) this.#idle.push(this.#spawn())
+  }
+
+  get size(): number {
+    return [...this.#children].filter(({ isEnding }) => !isEnding).length
   }
 
   async load(): Promise<void> {
@@ -47,6 +51,7 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
       const problem = problems.find((each) => each !== null)
       if (typeof problem === 'string') throw moduleInvalid(path, problem)
     }
+    for (const child of children) this.#arm(child)
   }
 
   abort(run: PoolRun): void {
@@ -107,7 +112,7 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
     const wasIdle = this.#forgetIdle(child)
     if (run !== null) {
       if (!run.isKilled) this.over(run, crashOf(run, error), null)
-    } else if (wasIdle && !this.#isStopped) this.options.onIdleCrash(error)
+    } else if (wasIdle && !this.#isStopped) this.options.onIdleCrash(new Error(error.message, { cause: error }))
   }
 
   #spawn(): HandlerProcess {
@@ -124,8 +129,8 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
   #prepare(run: PoolRun): void {
     if (this.#idle.length > 0) return
     const successor = this.#spawn()
-    this.#makeIdle(successor)
-    void successor.load(run.parts.module)
+    this.#idle.push(successor)
+    void successor.load(run.parts.module).then(() => this.#arm(successor))
   }
 
   #childOf(run: PoolRun): HandlerProcess | undefined {
@@ -143,9 +148,14 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
 
   #makeIdle(child: HandlerProcess): void {
     this.#idle.push(child)
+    this.#arm(child)
+  }
+
+  /** One that has not loaded yet is not idle: its time begins later. */
+  #arm(child: HandlerProcess): void {
     const { timers, isolation } = this.options
     const isKept = isolation.idleTimeoutMs === null && this.#children.size <= this.warm
-    if (isKept) return
+    if (isKept || !this.#idle.includes(child)) return
     const idleMs = isolation.idleTimeoutMs ?? IDLE_MS
     this.#timers.set(
       child,

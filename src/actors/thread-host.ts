@@ -41,9 +41,9 @@ export class ThreadHost extends ModuleHost {
   readonly #piscina: Piscina
   readonly #links: ThreadLinks
   readonly #threadsWarm: number
-  /** Jobs given to each thread, where that is limited, and the threads that get no more. */
+  /** Jobs given to each thread, where that is limited, and the last run of the threads that get no more. */
   readonly #jobs = new Map<number, number>()
-  readonly #worn = new Map<number, Worker>()
+  readonly #worn = new Map<number, PoolRun>()
   #onPort: () => void = () => undefined
 
   constructor(options: HostOptions) {
@@ -74,6 +74,10 @@ export class ThreadHost extends ModuleHost {
       options.onIdleCrash(error)
       this.#rescue(error)
     })
+  }
+
+  get size(): number {
+    return this.#piscina.threads.length
   }
 
   async load(): Promise<void> {
@@ -175,7 +179,7 @@ export class ThreadHost extends ModuleHost {
     this.#jobs.set(threadId, jobs)
     const thread = jobs < maxJobs ? undefined : this.#threadOf(threadId)
     if (thread === undefined) return
-    this.#worn.set(threadId, thread)
+    this.#worn.set(threadId, run)
     this.resized()
     thread.once('exit', () => {
       this.#worn.delete(threadId)
@@ -185,9 +189,11 @@ export class ThreadHost extends ModuleHost {
     queueMicrotask(() => this.#piscina.run(run.parts.module).catch(() => undefined))
   }
 
-  #retireWorn({ threadId }: PoolRun): void {
-    if (threadId === null || this.#worn.size === 0) return
-    void this.#worn.get(threadId)?.terminate()
+  /** Only with its last run: piscina may have given it that one before we hear of the run before. */
+  #retireWorn(run: PoolRun): void {
+    const { threadId } = run
+    if (this.#worn.size === 0 || threadId === null || this.#worn.get(threadId) !== run) return
+    void this.#threadOf(threadId)?.terminate()
   }
 
   /** A run that was killed is over when its thread is gone, not when piscina lets go of it. */

@@ -10,8 +10,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PoolActor } from '#dist/src/actors/pool-actor.js'
 import type { ThreadOutcome } from '#dist/src/actors/thread-run.js'
 import { systemTimers } from '#dist/src/clock.js'
-import { parseIsolation } from '#dist/src/isolation.js'
 import { defineJob, inThread } from '#dist/src/contract.js'
+import { parseIsolation } from '#dist/src/isolation.js'
 import { failure, handlerUrl, output, recorder, TestPool, task } from '../support/thread-pool.ts'
 
 let folder: string

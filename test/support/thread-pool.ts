@@ -12,7 +12,6 @@ export const handlerUrl = (name: string): URL => new URL(`./handlers/${name}`, i
 export const behaviour = handlerUrl('thread-behaviour.mjs')
 const plain = inThread(defineJob('test'), behaviour)
 
-
 export interface Recorded {
   readonly progress: unknown[]
   readonly enqueued: { type: string; input: unknown; options: unknown }[]
@@ -66,11 +65,11 @@ export class TestPool {
   readonly idleCrashes: unknown[] = []
   readonly #crashWaiters: (() => void)[] = []
 
-  readonly #isolation: Isolation
+  readonly isolation: Isolation
 
   constructor(options: Partial<PoolOptions> = {}, isolation: IsolationOptions = {}) {
     const modules = [inThread(defineJob('test'), behaviour, isolation)]
-    this.#isolation = modules[0]?.isolation ?? plain.isolation
+    this.isolation = modules[0]?.isolation ?? plain.isolation
     this.actor = new PoolActor({
       threads: 2,
       timers: systemTimers,
@@ -90,7 +89,7 @@ export class TestPool {
   }
 
   run(input: object, services: ThreadServices = recorder().services): ThreadRun {
-    return this.actor.run(task(input, { isolation: this.#isolation }), services)
+    return this.actor.run(task(input, { isolation: this.isolation }), services)
   }
 
   act(act: string, more: object = {}, services?: ThreadServices): Promise<ThreadOutcome> {
