@@ -3,6 +3,7 @@
  * `start` resolves only when every part is ready to take jobs.
  */
 import type { AttemptEnvironment } from './actors/attempt.ts'
+import { CancelWatch } from './actors/cancel-watch.ts'
 import { Dispatcher } from './actors/dispatcher.ts'
 import type { JobActor } from './actors/job-actor.ts'
 import { LeaseKeeper } from './actors/lease-keeper.ts'
@@ -77,7 +78,9 @@ export class Runtime {
       leaseMs,
       onBlocked: (blockedMs) => this.blocked(blockedMs),
     })
-    const notifier = new Notifier(backend.backend, lanes, () => this.dispatcher.wake())
+    const cancels = new CancelWatch({ timers, keeper, isTold: () => notifier.hearsCancels })
+    const onCancel = (): void => cancels.heard()
+    const notifier = new Notifier(backend.backend, lanes, { wake: () => this.dispatcher.wake(), onCancel })
     this.dispatcher = new Dispatcher({
       backend,
       env: this.environment(),
@@ -105,7 +108,7 @@ export class Runtime {
     })
     this.keeper = keeper
     this.shutdown = new Shutdown({ timers, dispatcher: this.dispatcher, keeper, killGraceMs: settings.killGraceMs })
-    this.parts = [keeper, reaper, notifier, this.dispatcher]
+    this.parts = [keeper, reaper, cancels, notifier, this.dispatcher]
   }
 
   private environment(): AttemptEnvironment {

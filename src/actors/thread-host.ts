@@ -198,7 +198,7 @@ export class ThreadHost extends ModuleHost {
 
   /** A run that was killed is over when its thread is gone, not when piscina lets go of it. */
   #onDeath(run: PoolRun, error: unknown): void {
-    if (run.isKilled) return
+    if (run.killed !== 'no') return
     this.over(run, inputProblem(run, error) ?? crashOf(run, error), null)
   }
 

@@ -62,9 +62,8 @@ export class PoolRun implements ThreadRun {
   readonly parts: RunParts
   state: 'waiting' | 'sent' | 'settled' = 'waiting'
   abortReason: AbortReason | null = null
-  isKilled = false
-  /** Its thread or process has not ended though it was killed. */
-  isLost = false
+  /** `lost`: its thread or process has not ended though it was killed. */
+  killed: 'no' | 'yes' | 'lost' = 'no'
   /** The thread it was given to; null before, and in a process. */
   threadId: number | null = null
   /** The port its messages come from, null until the first one, and how many came. */
@@ -86,8 +85,8 @@ export class PoolRun implements ThreadRun {
   }
 
   kill(): void {
-    if (this.state === 'settled' || this.isKilled) return
-    this.isKilled = true
+    if (this.state === 'settled' || this.killed !== 'no') return
+    this.killed = 'yes'
     if (this.state === 'waiting') this.parts.owner.drop(this)
     else this.parts.owner.kill(this)
   }
@@ -146,8 +145,8 @@ const EXITED = /^worker exited with code: (-?\d+)$/
 
 function crashMessage(run: PoolRun, error: Failure): string {
   const { kind, maxHeapMb } = run.parts.task.isolation
-  if (run.isLost) return `the handler ${kind} could not be ended; its slot is lost`
-  if (run.isKilled) return `the handler ${kind} was terminated`
+  if (run.killed === 'lost') return `the handler ${kind} could not be ended; its slot is lost`
+  if (run.killed !== 'no') return `the handler ${kind} was terminated`
   if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
     const limit = maxHeapMb === null ? '' : `; maxHeapMb is ${maxHeapMb}`
     return `the handler ${kind} ran out of memory (ERR_WORKER_OUT_OF_MEMORY)${limit}`
@@ -161,6 +160,6 @@ function crashMessage(run: PoolRun, error: Failure): string {
 export function crashOf(run: PoolRun, error: unknown): ThreadOutcome {
   const cause = toFailure(error)
   const message = crashMessage(run, cause)
-  const failure: Failure = { code: 'PANIC', message, ...(run.isKilled ? {} : { cause }) }
+  const failure: Failure = { code: 'PANIC', message, ...(run.killed === 'no' ? { cause } : {}) }
   return { kind: 'crashed', failure }
 }
