@@ -95,7 +95,8 @@ export abstract class ModuleHost implements RunOwner {
     }
     const { timers, lost, isolation } = this.options
     const timer = timers.set(() => {
-      run.killed = 'lost'
+      if (run.state !== 'killed') return
+      run.state = 'lost'
       const { jobId, type, attempt } = run.parts.task.job
       lost.add({ jobId, type, attempt, where: isolation.kind }, gone)
       this.over(run, crashOf(run, null), null)

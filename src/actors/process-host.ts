@@ -111,7 +111,7 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
     this.#children.delete(child)
     const wasIdle = this.#forgetIdle(child)
     if (run !== null) {
-      if (run.killed === 'no') this.over(run, crashOf(run, error), null)
+      if (run.state === 'sent') this.over(run, crashOf(run, error), null)
     } else if (wasIdle && !this.#isStopped) this.options.onIdleCrash(new Error(error.message, { cause: error }))
   }
 

@@ -113,7 +113,7 @@ export class ThreadHost extends ModuleHost {
   }
 
   protected end(run: PoolRun): Promise<void> | null {
-    const thread = run.threadId === null ? undefined : this.#threadOf(run.threadId)
+    const thread = run.thread.id === null ? undefined : this.#threadOf(run.thread.id)
     const gone = thread && new Promise<void>((resolve) => thread.once('exit', () => resolve()))
     run.endTask()
     return gone ?? null
@@ -165,7 +165,7 @@ export class ThreadHost extends ModuleHost {
     if (free === undefined) return null
     const run: unknown = Reflect.get(task, Piscina.queueOptionsSymbol)
     if (run instanceof PoolRun) {
-      run.threadId = free.id
+      run.thread.id = free.id
       this.#count(free.id, run)
     }
     return free
@@ -191,14 +191,14 @@ export class ThreadHost extends ModuleHost {
 
   /** Only with its last run: piscina may have given it that one before we hear of the run before. */
   #retireWorn(run: PoolRun): void {
-    const { threadId } = run
-    if (this.#worn.size === 0 || threadId === null || this.#worn.get(threadId) !== run) return
-    void this.#threadOf(threadId)?.terminate()
+    const { id } = run.thread
+    if (this.#worn.size === 0 || id === null || this.#worn.get(id) !== run) return
+    void this.#threadOf(id)?.terminate()
   }
 
   /** A run that was killed is over when its thread is gone, not when piscina lets go of it. */
   #onDeath(run: PoolRun, error: unknown): void {
-    if (run.killed !== 'no') return
+    if (run.state === 'killed' || run.state === 'lost') return
     this.over(run, inputProblem(run, error) ?? crashOf(run, error), null)
   }
 

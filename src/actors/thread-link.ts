@@ -36,7 +36,7 @@ export class ThreadLinks {
     // Only a task in flight keeps the process alive, and piscina's own port does that.
     port.unref()
     for (const run of this.#runs.values()) {
-      if (run.abortReason !== null && run.inbox.port === null) this.#postAbort(port, run)
+      if (run.abortReason !== null && run.thread.port === null) this.#postAbort(port, run)
     }
     this.#onPort()
   }
@@ -55,9 +55,9 @@ export class ThreadLinks {
    * `sent` is how many messages there are; null when the thread died and cannot say.
    */
   drain(run: PoolRun, sent: number | null): void {
-    if (run.inbox.received === sent) return
+    if (run.thread.received === sent) return
     for (const port of this.#portsOf(run)) {
-      for (let count = 0; run.inbox.received !== sent && (sent !== null || count < LAST_WORDS_MAX); count += 1) {
+      for (let count = 0; run.thread.received !== sent && (sent !== null || count < LAST_WORDS_MAX); count += 1) {
         const entry = receiveMessageOnPort(port)
         if (entry === undefined) break
         this.#receive(port, entry.message)
@@ -71,7 +71,7 @@ export class ThreadLinks {
   }
 
   #portsOf(run: PoolRun): Iterable<MessagePort> {
-    return run.inbox.port === null ? this.#ports : [run.inbox.port]
+    return run.thread.port === null ? this.#ports : [run.thread.port]
   }
 
   #postAbort(port: MessagePort, run: PoolRun): void {
@@ -85,9 +85,9 @@ export class ThreadLinks {
   #receive(port: MessagePort, message: unknown): void {
     const run = isThreadMessage(message) ? this.#runs.get(message.task) : undefined
     if (run === undefined || !isThreadMessage(message)) return
-    run.inbox.port ??= port
-    if (run.inbox.port !== port) return
-    run.inbox.received += 1
+    run.thread.port ??= port
+    if (run.thread.port !== port) return
+    run.thread.received += 1
     serveMessage(run, message, (answer) => this.#post(port, answer))
   }
 }

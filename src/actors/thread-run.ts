@@ -1,6 +1,7 @@
 /**
  * One attempt in a handler thread or process as the main thread sees it, and the vocabulary that the job actor and the pool share.
- * A run is `waiting` for a thread, `sent` to one, or `settled`; it settles once, and nothing reaches its services after.
+ * A run is `waiting` for a thread, `sent` to one, perhaps `killed` and `lost` when its thread does not end for all that, and `settled`: once,
+ * and nothing reaches its services after.
  * To piscina it is also the signal that ends the task's thread, which spares an AbortController a task.
  */
 import type { MessagePort } from 'node:worker_threads'
@@ -60,14 +61,14 @@ export interface RunParts {
 export class PoolRun implements ThreadRun {
   readonly outcome: Promise<ThreadOutcome>
   readonly parts: RunParts
-  state: 'waiting' | 'sent' | 'settled' = 'waiting'
+  state: 'waiting' | 'sent' | 'killed' | 'lost' | 'settled' = 'waiting'
   abortReason: AbortReason | null = null
-  /** `lost`: its thread or process has not ended though it was killed. */
-  killed: 'no' | 'yes' | 'lost' = 'no'
-  /** The thread it was given to; null before, and in a process. */
-  threadId: number | null = null
-  /** The port its messages come from, null until the first one, and how many came. */
-  readonly inbox: { port: MessagePort | null; received: number } = { port: null, received: 0 }
+  /** The thread it was given to, the port its messages come from, null until the first one, and how many came. */
+  readonly thread: { id: number | null; port: MessagePort | null; received: number } = {
+    id: null,
+    port: null,
+    received: 0,
+  }
   #settle: (outcome: ThreadOutcome) => void = () => undefined
   #endThread: (() => void) | null = null
 
@@ -85,9 +86,10 @@ export class PoolRun implements ThreadRun {
   }
 
   kill(): void {
-    if (this.state === 'settled' || this.killed !== 'no') return
-    this.killed = 'yes'
-    if (this.state === 'waiting') this.parts.owner.drop(this)
+    const { state } = this
+    if (state !== 'waiting' && state !== 'sent') return
+    this.state = 'killed'
+    if (state === 'waiting') this.parts.owner.drop(this)
     else this.parts.owner.kill(this)
   }
 
@@ -145,8 +147,8 @@ const EXITED = /^worker exited with code: (-?\d+)$/
 
 function crashMessage(run: PoolRun, error: Failure): string {
   const { kind, maxHeapMb } = run.parts.task.isolation
-  if (run.killed === 'lost') return `the handler ${kind} could not be ended; its slot is lost`
-  if (run.killed !== 'no') return `the handler ${kind} was terminated`
+  if (run.state === 'lost') return `the handler ${kind} could not be ended; its slot is lost`
+  if (run.state === 'killed') return `the handler ${kind} was terminated`
   if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
     const limit = maxHeapMb === null ? '' : `; maxHeapMb is ${maxHeapMb}`
     return `the handler ${kind} ran out of memory (ERR_WORKER_OUT_OF_MEMORY)${limit}`
@@ -160,6 +162,10 @@ function crashMessage(run: PoolRun, error: Failure): string {
 export function crashOf(run: PoolRun, error: unknown): ThreadOutcome {
   const cause = toFailure(error)
   const message = crashMessage(run, cause)
-  const failure: Failure = { code: 'PANIC', message, ...(run.killed === 'no' ? { cause } : {}) }
+  const failure: Failure = {
+    code: 'PANIC',
+    message,
+    ...(run.state === 'killed' || run.state === 'lost' ? {} : { cause }),
+  }
   return { kind: 'crashed', failure }
 }
