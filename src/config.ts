@@ -40,7 +40,9 @@ export const DEFAULTS = {
   pollMs: 1_000,
   reapMs: 5_000,
   maintainMs: 60_000,
-  killGraceMs: 500,
+  killGraceMs: 2_000,
+  /** What a thread or process gets to end when it is ended by force, before its slot counts as lost. */
+  lostAfterMs: 1_000,
   callDeadlineMs: 10_000,
   /** Longest that `health()` waits for the store. */
   healthDeadlineMs: 2_000,

@@ -16,6 +16,7 @@ import {
   refuseUnknown,
 } from './config.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
+import { type Isolation, type IsolationOptions, parseIsolation } from './isolation.ts'
 import type { Failure, JobId, RetryPolicy } from './job.ts'
 
 /** Merge your own application context into this interface to type `ctx.context` everywhere. */
@@ -210,7 +211,7 @@ export interface ThreadHandler {
   readonly kind: 'thread'
   readonly contract: JobContract
   readonly module: URL
-  readonly maxHeapMb: number | null
+  readonly isolation: Isolation
 }
 
 export type Handler<Context = AppContext> = InlineHandler<Context> | ThreadHandler
@@ -232,20 +233,19 @@ function requireContract(contract: unknown, by: string): void {
   if (!isContract) throw invalidArgument(`${by}(contract)`, 'expected what defineJob gives, not the name of a job')
 }
 
-const THREAD_OPTIONS = new Set(['maxHeapMb'])
-
 /**
  * Binds a module to a contract; its default export `(input, ctx) => output` runs in a worker thread, so it may compute,
- * crash or loop without harm to others. An optional `export async function setup()` makes `ctx.context` once a thread.
- * `maxHeapMb` limits the thread's JavaScript heap.
+ * crash or loop without harm to others; with `isolation: 'process'` in a process of its own. An optional
+ * `export async function setup()` makes `ctx.context` once a thread or process. Throws HANDLER_MODULE_INVALID, INVALID_ARGUMENT or
+ * INVALID_DURATION.
  */
 export function inThread<Input, Parsed, Output, Returned>(
   contract: JobContract<Input, Parsed, Output, Returned>,
   module: URL,
-  options: { readonly maxHeapMb?: number } = {},
+  options: IsolationOptions = {},
 ): ThreadHandler {
   requireContract(contract, 'inThread')
-  refuseUnknown(options, THREAD_OPTIONS, `inThread('${contract.type}')`)
+  const isolation = parseIsolation(options, `inThread('${contract.type}')`)
   if (!(module instanceof URL) || module.protocol !== 'file:') {
     throw new HoldfastError(
       'HANDLER_MODULE_INVALID',
@@ -255,8 +255,7 @@ export function inThread<Input, Parsed, Output, Returned>(
       },
     )
   }
-  const maxHeapMb = options.maxHeapMb === undefined ? null : parseInteger(options.maxHeapMb, 'maxHeapMb', 8, 1_048_576)
-  return { kind: 'thread', contract: contract as JobContract, module, maxHeapMb }
+  return { kind: 'thread', contract: contract as JobContract, module, isolation }
 }
 
 /** Retry policies. `attempts` counts all runs, the first too; delays are durations; `jitter` is a share from 0 to 1. */

@@ -26,6 +26,7 @@ export { defineJob, handle, inThread, retry } from './contract.ts'
 export type { ErrorCategory, ErrorCode } from './errors.ts'
 export { ERROR_CODES, HoldfastError, isHoldfastError, PermanentError, RetryAfter } from './errors.ts'
 export type { ExplainEvent, Explanation, NextAction } from './explain.ts'
+export type { Isolation, IsolationOptions } from './isolation.ts'
 export type {
   AttemptOutcome,
   AttemptRecord,
@@ -45,4 +46,4 @@ export type { Health, Maintained, Stats } from './store-operations.ts'
 export type { JobEventFields } from './telemetry.ts'
 export type { Transaction } from './transactions/caller-transaction.ts'
 export type { Worker, WorkerOptions } from './worker.ts'
-export type { WorkerEvents } from './worker-events.ts'
+export type { SlotEventFields, WorkerEvents } from './worker-events.ts'

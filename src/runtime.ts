@@ -3,16 +3,19 @@
  * `start` resolves only when every part is ready to take jobs.
  */
 import type { AttemptEnvironment } from './actors/attempt.ts'
+import { CancelWatch } from './actors/cancel-watch.ts'
 import { Dispatcher } from './actors/dispatcher.ts'
 import type { JobActor } from './actors/job-actor.ts'
 import { LeaseKeeper } from './actors/lease-keeper.ts'
+import { type LostSlot, LostSlots } from './actors/lost-slots.ts'
 import { Notifier } from './actors/notifier.ts'
 import { PoolActor } from './actors/pool-actor.ts'
 import { type Reaped, Reaper } from './actors/reaper.ts'
+import { Shutdown } from './actors/shutdown.ts'
 import { Supervisor } from './actors/supervisor.ts'
 import type { Ending } from './actors/turn-queue.ts'
 import type { Settlement, Verdict } from './backends/protocol/index.ts'
-import { delay, type TimerHandle } from './clock.ts'
+import { delay } from './clock.ts'
 import { DEFAULTS } from './config.ts'
 import type { ThreadHandler } from './contract.ts'
 import type { Engine, WorkerSettings } from './engine.ts'
@@ -45,9 +48,8 @@ export class Runtime {
   private stopping: Promise<void> | null = null
   private unlisten: () => void = () => {}
   private fatalError: HoldfastError | null = null
-  /** One for each call of `stop`: the earliest ends the wait for handlers. */
-  private readonly patience: TimerHandle[] = []
-  private loosePatience: () => void = () => {}
+  private readonly shutdown: Shutdown
+  private readonly slotsLost = new LostSlots((slot, change) => this.slotChanged(slot, change))
 
   constructor(engine: Engine, settings: WorkerSettings) {
     this.engine = engine
@@ -65,6 +67,7 @@ export class Runtime {
             threads: settings.concurrency,
             timers,
             modules,
+            lost: this.slotsLost,
             onIdleCrash: (error) => logger.warn({ err: error }, 'a handler thread died with no attempt in it'),
           })
     const keeper = new LeaseKeeper({
@@ -75,7 +78,9 @@ export class Runtime {
       leaseMs,
       onBlocked: (blockedMs) => this.blocked(blockedMs),
     })
-    const notifier = new Notifier(backend.backend, lanes, () => this.dispatcher.wake())
+    const cancels = new CancelWatch({ timers, keeper, isTold: () => notifier.hearsCancels })
+    const onCancel = (): void => cancels.heard()
+    const notifier = new Notifier(backend.backend, lanes, { wake: () => this.dispatcher.wake(), onCancel })
     this.dispatcher = new Dispatcher({
       backend,
       env: this.environment(),
@@ -86,6 +91,7 @@ export class Runtime {
       leaseMs,
       prefetch: settings.prefetch,
       pollMs: settings.pollMs,
+      mayClaim: () => !this.isExhausted,
       onSettled: (ending, verdict) => this.settled(ending, verdict),
       onLost: (actor) => this.lost(actor),
       onDeadlined: (ids) => this.deadlined(ids),
@@ -101,7 +107,8 @@ export class Runtime {
       onReaped: (reaped) => this.reaped(reaped),
     })
     this.keeper = keeper
-    this.parts = [keeper, reaper, notifier, this.dispatcher]
+    this.shutdown = new Shutdown({ timers, dispatcher: this.dispatcher, keeper, killGraceMs: settings.killGraceMs })
+    this.parts = [keeper, reaper, cancels, notifier, this.dispatcher]
   }
 
   private environment(): AttemptEnvironment {
@@ -114,6 +121,7 @@ export class Runtime {
       workerId: settings.id,
       handlers: settings.handlers,
       pool: this.pool,
+      lost: this.slotsLost,
       killGraceMs: settings.killGraceMs,
       payloadBytesMax: engine.payloadBytesMax,
       retention: engine.retention,
@@ -173,68 +181,24 @@ export class Runtime {
 
   /** Changes the number of slots; resolves when no more than that many handlers run, or than a later change allows. */
   async resize(slots: number): Promise<void> {
+    this.pool?.resize(slots)
     this.dispatcher.resize(slots)
     await this.dispatcher.until(({ active, concurrency }) => active <= Math.max(slots, concurrency))
   }
 
-  /**
-   * Claims nothing more, lets handlers end until the deadline, aborts the rest and gives it back, then closes. A store that does
-   * not answer delays the end by `stopSilenceMs`; what it was not told is recovered when the leases run out. A worker that stops
-   * already is hurried by an earlier deadline.
-   */
+  /** Claims nothing more, lets handlers end until the deadline, aborts the rest and gives it back, then closes. See `Shutdown`. */
   stop(deadlineMs: number = DEFAULTS.stopDeadlineMs): Promise<void> {
-    const { timers } = this.engine
-    const isOver = new Promise<void>((resolve) => {
-      this.loosePatience = this.stopping === null ? resolve : this.loosePatience
-    })
-    if (this.stopping === null || this.patience.length > 0) {
-      this.patience.push(timers.set(() => this.loosePatience(), deadlineMs))
-    }
-    this.stopping ??= this.shutDown(isOver)
+    const drained = this.shutdown.drain(deadlineMs)
+    this.stopping ??= this.shutDown(drained)
     return this.stopping
   }
 
-  private async shutDown(patienceIsOver: Promise<void>): Promise<void> {
-    const { timers } = this.engine
-    const { dispatcher } = this
-    dispatcher.drain()
-    const isQuiet = dispatcher.until((each) => each.isQuiet)
-    await Promise.race([isQuiet, patienceIsOver])
-    for (const timer of this.patience.splice(0)) timers.clear(timer)
-    if (!dispatcher.isQuiet) {
-      this.keeper.abortAll()
-      await this.atMost(
-        dispatcher.until(({ active }) => active === 0),
-        this.settings.killGraceMs + DEFAULTS.stopSilenceMs,
-      )
-      await this.tellTheStore()
-    }
+  private async shutDown(drained: Promise<void>): Promise<void> {
+    await drained
     this.unlisten()
     await this.supervisor.stop()
     await this.pool?.stop()
-    await delay(0, timers)
-  }
-
-  /** Waits until everything is settled, as long as the store goes on answering. */
-  private async tellTheStore(): Promise<void> {
-    const { dispatcher } = this
-    for (let before = -1; !dispatcher.isQuiet && dispatcher.answeredCount > before; ) {
-      before = dispatcher.answeredCount
-      await this.atMost(
-        dispatcher.until(({ isQuiet, answeredCount }) => isQuiet || answeredCount > before),
-        DEFAULTS.stopSilenceMs,
-      )
-    }
-  }
-
-  private async atMost(work: Promise<void>, ms: number): Promise<void> {
-    const { timers } = this.engine
-    let timer: unknown = null
-    const timeout = new Promise<void>((resolve) => {
-      timer = timers.set(resolve, ms)
-    })
-    await Promise.race([work, timeout])
-    timers.clear(timer)
+    await delay(0, this.engine.timers)
   }
 
   private settled({ actor, settlement }: Ending, verdict: Verdict): void {
@@ -332,9 +296,33 @@ export class Runtime {
     this.events.emit('error', error)
   }
 
-  /** Why the worker has given up; null while it has not. */
+  /** Slots whose handlers were given up and have not ended yet. */
+  get lostSlots(): number {
+    return this.slotsLost.count
+  }
+
+  /** As many threads and processes are replaced as there are slots, two at least; beyond that memory is in danger. */
+  private get isExhausted(): boolean {
+    return this.slotsLost.heavyCount >= Math.max(2, this.dispatcher.concurrency)
+  }
+
+  private slotChanged(slot: LostSlot, change: 'lost' | 'recovered'): void {
+    const { jobId, type, attempt, where } = slot
+    const fields = { job_id: jobId, type, attempt, where, lost_slots: this.slotsLost.count }
+    if (change === 'lost') {
+      this.engine.logger.warn(fields, 'a handler could not be stopped; its slot is lost until it ends by itself')
+    } else this.dispatcher.wake()
+    const event = { ...slot, workerId: this.settings.id, lostSlots: this.slotsLost.count }
+    this.events.emit(change === 'lost' ? 'slotLost' : 'slotRecovered', event)
+  }
+
+  /** Why the worker claims nothing any more; null while it does. */
   get fatal(): HoldfastError | null {
-    return this.fatalError
+    if (this.fatalError !== null || !this.isExhausted) return this.fatalError
+    return new HoldfastError(
+      'INTERNAL',
+      `${this.slotsLost.heavyCount} handler threads or processes cannot be ended; the process should be restarted`,
+    )
   }
 
   private escalated(cause: unknown): void {

@@ -29,6 +29,8 @@ export interface Health {
     readonly lastTurnAt: number | null
     readonly failuresInARow: number
     readonly lastError: string | null
+    /** Handlers of this process that could not be stopped and still run. */
+    readonly lostSlots: number
   }
   readonly store: {
     readonly ok: boolean
@@ -44,7 +46,7 @@ export interface StoreOperationsContext {
   readonly clock: Clock
   readonly retention: Retention
   /** The workers of this client; one that gave up says why. */
-  readonly workers: () => readonly { readonly fatal: HoldfastError | null }[]
+  readonly workers: () => readonly { readonly fatal: HoldfastError | null; readonly lostSlots: number }[]
   readonly onEnded: (id: JobId) => void
 }
 
@@ -118,6 +120,7 @@ export class StoreOperations {
       lastTurnAt: turns.lastOkAt,
       failuresInARow: turns.failuresInARow,
       lastError: fatal?.message ?? turns.lastError?.message ?? null,
+      lostSlots: all.reduce((sum, worker) => sum + worker.lostSlots, 0),
     }
     const startedAt = clock.monotonic()
     try {

@@ -18,7 +18,22 @@ export interface WorkerEvents {
   lost: [{ readonly jobId: string; readonly type: string; readonly attempt: number; readonly workerId: string }]
   /** The main loop stood still for about this long; noticed at the next renewal of the leases. */
   blocked: [{ readonly blockedMs: number; readonly workerId: string }]
+  /** A handler could not be stopped: its slot counts in `lostSlots` until it ends by itself. */
+  slotLost: [SlotEventFields]
+  /** Such a handler has ended after all. */
+  slotRecovered: [SlotEventFields]
   error: [HoldfastError]
+}
+
+/** A slot that was given up with its handler still in it, and how many there are now. */
+export interface SlotEventFields {
+  readonly jobId: string
+  readonly type: string
+  readonly attempt: number
+  /** What cannot be stopped: a function on the main thread, a thread inside a native call, a process the system does not end. */
+  readonly where: 'inline' | 'thread' | 'process'
+  readonly workerId: string
+  readonly lostSlots: number
 }
 
 type Listener = (...args: never[]) => void

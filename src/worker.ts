@@ -37,7 +37,7 @@ export interface WorkerOptions<Context = AppContext> {
    * back. Default 200; 0 turns it off.
    */
   readonly prefetch?: number
-  /** What a handler gets between its signal and being given up or terminated. Default 500 ms. */
+  /** What a handler gets between its signal and being given up or terminated. Default 2 s. */
   readonly killGrace?: Duration
 }
 
@@ -175,6 +175,14 @@ export class Worker {
   /** How many handlers run now. */
   get activeJobs(): number {
     return this.#runtime.activeJobs
+  }
+
+  /**
+   * Handlers that could not be stopped and still run. Each thread or process among them is replaced, up to as many as there are slots
+   * (two at least); then the worker claims nothing and `hf.health()` is not ok until one of them ends.
+   */
+  get lostSlots(): number {
+    return this.#runtime.lostSlots
   }
 
   /** Adds a slot; it takes a job at once. Returns the new number of slots. */

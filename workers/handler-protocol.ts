@@ -1,8 +1,8 @@
 /**
- * What crosses between the main thread and a handler thread; types only, all of it plain data.
+ * What crosses between the main thread and a handler thread or process; types only, all of it plain data.
  * Tasks and replies travel through piscina. Services (progress, enqueue, log, abort) travel through one port a thread, made
- * by the thread and handed over once when it loads, so that a task that uses no service costs no message.
- * `src/actors/pool-actor.ts` and its neighbours speak one side, `workers/handler-worker.ts` the other.
+ * by the thread and handed over once when it loads, so that a task that uses no service costs no message. To a process all of it goes through its one channel, in order.
+ * `src/actors/thread-host.ts` and `handler-process.ts` speak one side, the files beside this one the other.
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { EnqueueOptions } from '../src/contract.ts'
@@ -75,6 +75,19 @@ export interface PortMessage {
   readonly type: 'holdfast.port'
   readonly port: MessagePort
 }
+
+/** Main to a handler process, before and beside `MainMessage`: its modules first, then one run at a time. */
+export type ProcessMessage =
+  | { readonly type: 'modules'; readonly modules: readonly string[] }
+  | { readonly type: 'load'; readonly position: LoadMessage }
+  | { readonly type: 'run'; readonly message: RunMessage }
+  | MainMessage
+
+/** A handler process to main, beside `ThreadMessage`. `dying` tells of an exception that nobody caught, before it ends the process. */
+export type FromProcess =
+  | { readonly type: 'loaded'; readonly problem: LoadReply }
+  | { readonly type: 'reply'; readonly task: number; readonly reply: RunReply }
+  | { readonly type: 'dying'; readonly failure: Failure }
 
 /** What a contract sets for jobs enqueued in a thread. Its schemas and a retry function stay in the thread. */
 export interface ThreadContract {

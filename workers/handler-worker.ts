@@ -1,16 +1,8 @@
 /**
- * The entry point of a handler thread: loads handler modules, runs one attempt at a time and answers with its outcome.
- * It never throws across the pool: whatever a handler does short of ending its thread comes back as data, so that a
- * rejection on the main thread means that the thread died. Started by piscina in `src/actors/pool-actor.ts`.
+ * The entry point of a handler thread: runs what piscina hands on and answers with outcomes. It never throws across the pool, so
+ * that a rejection on the main thread means that the thread died. Started by piscina in `src/actors/thread-host.ts`.
  */
-import { fileURLToPath } from 'node:url'
 import { MessageChannel, parentPort, workerData } from 'node:worker_threads'
-import { parseDuration } from '../src/config.ts'
-import type { JobContext } from '../src/contract.ts'
-import { HoldfastError } from '../src/errors.ts'
-import { toFailure } from '../src/failure.ts'
-import { cloneProblem } from './clonable.ts'
-import { createContext } from './handler-context.ts'
 import type {
   LoadMessage,
   LoadReply,
@@ -21,103 +13,14 @@ import type {
   VoidMessage,
 } from './handler-protocol.ts'
 import { MainLink } from './main-link.ts'
+import { ModuleRunner } from './module-runner.ts'
 
-interface LoadedModule {
-  readonly handler: (input: unknown, context: JobContext<unknown>) => unknown
-  readonly context: unknown
-}
-
-const { modules } = workerData as ThreadData
-const loaded: LoadedModule[] = []
 const channel = new MessageChannel()
-const link = new MainLink(channel.port1)
+const runner = new ModuleRunner((workerData as ThreadData).modules, new MainLink(channel.port1))
 parentPort?.postMessage({ type: 'holdfast.port', port: channel.port2 } satisfies PortMessage, [channel.port2])
-
-const asObject = (value: unknown): object | null =>
-  (typeof value === 'object' && value !== null) || typeof value === 'function' ? value : null
-
-/** A CommonJS module arrives as `default`, and one compiled from ES syntax keeps its own `default` inside. */
-function member(namespace: object, key: string): unknown {
-  const own: unknown = Reflect.get(namespace, key)
-  if (typeof own === 'function') return own
-  const inner = asObject(Reflect.get(namespace, 'default'))
-  return inner === null ? own : Reflect.get(inner, key)
-}
-
-function invalid(href: string, problem: string, cause?: unknown): HoldfastError {
-  const path = fileURLToPath(href)
-  return new HoldfastError('HANDLER_MODULE_INVALID', `handler module ${path}: ${problem}`, { cause, details: { path } })
-}
-
-const messageOf = (error: unknown): string => {
-  const failure = toFailure(error)
-  return failure.name === undefined ? failure.message : `${failure.name}: ${failure.message}`
-}
-
-async function importModule(href: string): Promise<object> {
-  try {
-    return (await import(href)) as object
-  } catch (error) {
-    const isMissing = toFailure(error).code === 'ERR_MODULE_NOT_FOUND' && Reflect.get(Object(error), 'url') === href
-    throw invalid(href, isMissing ? 'the file does not exist' : `it does not load: ${messageOf(error)}`, error)
-  }
-}
-
-/** A failed `setup()` is tried again by the next attempt; the module itself is imported once. */
-async function load(position: number): Promise<LoadedModule> {
-  const href = modules[position]
-  if (href === undefined) throw new HoldfastError('INTERNAL', `no handler module has the position ${position}`)
-  const namespace = await importModule(href)
-  const handler = member(namespace, 'default')
-  if (typeof handler !== 'function')
-    throw invalid(href, 'expected `export default` of a function (input, ctx) => output')
-  const setup = member(namespace, 'setup')
-  let context: unknown
-  try {
-    context = typeof setup === 'function' ? await setup() : undefined
-  } catch (error) {
-    throw invalid(href, `its setup() failed: ${messageOf(error)}`, error)
-  }
-  const module: LoadedModule = { handler: handler as LoadedModule['handler'], context }
-  loaded[position] = module
-  return module
-}
-
-const readDelay = (value: unknown): number | undefined => {
-  try {
-    return parseDuration(value, 'delay')
-  } catch {
-    return undefined
-  }
-}
-
-async function run(message: RunMessage): Promise<RunReply> {
-  const scope = link.begin(message[0], message[3])
-  try {
-    const module = loaded[message[1]] ?? (await load(message[1]))
-    const context = createContext(scope, link, { message, context: module.context })
-    if (message[15]) link.started(scope)
-    const output = await module.handler(message[2], context)
-    const problem = cloneProblem(output, 'output')
-    return problem === null ? [scope.sent, output] : [scope.sent, undefined, { code: 'BAD_OUTPUT', message: problem }]
-  } catch (error) {
-    return [scope.sent, undefined, toFailure(error, readDelay)]
-  } finally {
-    link.end(scope)
-  }
-}
-
-async function tryLoad(position: LoadMessage): Promise<LoadReply> {
-  try {
-    if (loaded[position] === undefined) await load(position)
-    return null
-  } catch (error) {
-    return toFailure(error).message
-  }
-}
 
 /** What piscina calls for each task. */
 export default function onTask(message: LoadMessage | RunMessage | VoidMessage): Promise<LoadReply | RunReply> {
-  if (typeof message === 'number') return tryLoad(message)
-  return message.length === 0 ? Promise.resolve([0, undefined] as const) : run(message)
+  if (typeof message === 'number') return runner.tryLoad(message)
+  return message.length === 0 ? Promise.resolve([0, undefined] as const) : runner.run(message)
 }

@@ -1,9 +1,8 @@
 /**
- * A handler thread's line to the main thread: calls that await an answer, logs, and aborts coming in.
- * One port for the life of the thread; one attempt at a time is current. An abort may arrive before its task does, since
+ * The line of a handler thread or process to the main thread: calls that await an answer, logs, and aborts coming in.
+ * One line for life; one attempt at a time is current. An abort may arrive before its task does, since
  * the two travel on different ports: it is kept until that task begins or the main thread says to forget it.
  */
-import type { MessagePort } from 'node:worker_threads'
 import { HoldfastError } from '../src/errors.ts'
 import type { AbortReason, ErrorMessage, LogLevel, MainMessage, ThreadMessage } from './handler-protocol.ts'
 
@@ -37,19 +36,26 @@ export class TaskScope {
   }
 }
 
+/** A line to the main thread: the port of a thread, or the channel of a process. */
+export interface MainPort {
+  postMessage(message: ThreadMessage): void
+  on(event: 'message', listener: (message: MainMessage) => void): unknown
+  unref(): void
+}
+
 interface Call {
   resolve(value: unknown): void
   reject(error: HoldfastError): void
 }
 
 export class MainLink {
-  readonly #port: MessagePort
+  readonly #port: MainPort
   readonly #calls = new Map<number, Call>()
   readonly #earlyAborts = new Map<number, AbortReason>()
   #current: TaskScope | null = null
   #lastCall = 0
 
-  constructor(port: MessagePort) {
+  constructor(port: MainPort) {
     this.#port = port
     port.on('message', (message: MainMessage) => this.#receive(message))
     port.unref()

@@ -19,6 +19,7 @@ import { type Failure, failureClass, type JobId, type RetryPolicy } from '../job
 import type { Random } from '../random.ts'
 import type { Logger } from '../telemetry.ts'
 import type { Inspect } from './lifecycle.ts'
+import type { LostSlots } from './lost-slots.ts'
 import type { PoolActor } from './pool-actor.ts'
 
 /** How long ended jobs are kept, in milliseconds; null: for ever; 0: not at all. */
@@ -36,6 +37,8 @@ export interface AttemptEnvironment {
   readonly workerId: string
   readonly handlers: ReadonlyMap<string, Handler<unknown>>
   readonly pool: PoolActor | null
+  /** Where a slot goes whose handler cannot be stopped. */
+  readonly lost: LostSlots
   readonly killGraceMs: number
   readonly payloadBytesMax: number
   readonly retention: Retention

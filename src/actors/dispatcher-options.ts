@@ -19,6 +19,8 @@ export interface DispatcherOptions {
   /** Most jobs held beyond the free slots; 0: none. */
   readonly prefetch: number
   readonly pollMs?: number
+  /** False while too many slots are lost: what was claimed could not run. */
+  readonly mayClaim?: () => boolean
   /** Told after the store has said what became of an ending. */
   readonly onSettled: (ending: Ending, verdict: Verdict) => void
   readonly onLost: (actor: JobActor) => void

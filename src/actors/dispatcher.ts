@@ -205,6 +205,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   private nextClaim(isTurnAnyway: boolean): Claim | null {
     if (this.isDraining || this.inFlight.isClaiming || this.queue.hasSuspects) return null
+    if (this.options.mayClaim?.() === false) return null
     if (!this.isClaimDue && !isTurnAnyway) return null
     const extra = this.hasMore ? this.prefetch.extra(this.slots) : 0
     const free = this.freeSlots + extra

@@ -44,6 +44,8 @@ export class JobActor implements AttemptOwner, Member {
   private timer: TimerHandle = null
   private thread: ThreadRun | null = null
   private ranMs: number | null = null
+  /** Settles when an inline handler that awaits has ended. */
+  private pending: unknown = null
 
   constructor(
     job: ClaimedJob,
@@ -125,10 +127,8 @@ export class JobActor implements AttemptOwner, Member {
       this.thread.kill()
       return
     }
-    this.env.logger.warn(
-      { job_id: this.job.id, reason: reason.code },
-      'a handler ignored its signal; its slot is used again',
-    )
+    const { id: jobId, type, attempt } = this.job
+    if (isThenable(this.pending)) this.env.lost.add({ jobId, type, attempt, where: 'inline' }, this.pending)
     this.failed(reason)
   }
 
@@ -172,7 +172,7 @@ export class JobActor implements AttemptOwner, Member {
     try {
       const output = handler.run(input, new HandlerContext(this))
       if (isThenable(output)) {
-        output.then(
+        this.pending = output.then(
           (value) => this.succeeded(value),
           (error: unknown) => this.failed(error),
         )
@@ -192,7 +192,7 @@ export class JobActor implements AttemptOwner, Member {
     this.thread = env.pool.run(
       {
         module: handler.module,
-        maxHeapMb: handler.maxHeapMb,
+        isolation: handler.isolation,
         input,
         onStart: job.timeoutMs === null ? null : () => this.armTimeout(0),
         job: {

@@ -1,35 +1,15 @@
 /**
  * The main thread's ends of the ports of all handler threads: hands aborts out and lets services answer what comes in.
  * What comes in is not trusted: a message of an unknown shape, of a run that is not in flight, or from another port than
- * the run's first one is dropped. Owned by `pool-actor.ts`.
+ * the run's first one is dropped. Owned by `thread-host.ts`.
  */
 import { MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import type { ErrorMessage, MainMessage, ThreadMessage } from '../../workers/handler-protocol.ts'
-import { isHoldfastError } from '../errors.ts'
-import { toFailure } from '../failure.ts'
+import type { MainMessage } from '../../workers/handler-protocol.ts'
+import { isThreadMessage, serveMessage } from './module-calls.ts'
 import type { PoolRun } from './thread-run.ts'
 
-const LEVELS = new Set<unknown>(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
 /** A thread that dies while it floods its port is not read to the end. */
 const LAST_WORDS_MAX = 1_000
-
-function isThreadMessage(value: unknown): value is ThreadMessage {
-  if (typeof value !== 'object' || value === null || !('type' in value)) return false
-  const fields = value as Readonly<Record<string, unknown>>
-  if (typeof fields.task !== 'number') return false
-  if (fields.type === 'started') return true
-  if (fields.type === 'log') {
-    const isText = fields.message === undefined || typeof fields.message === 'string'
-    return isText && LEVELS.has(fields.level) && typeof fields.fields === 'object' && fields.fields !== null
-  }
-  if (typeof fields.call !== 'number') return false
-  return fields.type === 'progress' || (fields.type === 'enqueue' && typeof fields.jobType === 'string')
-}
-
-function toErrorMessage(error: unknown): ErrorMessage {
-  if (isHoldfastError(error)) return { code: error.code, message: error.message, details: error.details }
-  return { code: 'INTERNAL', message: toFailure(error).message, details: {} }
-}
 
 export class ThreadLinks {
   readonly #ports = new Set<MessagePort>()
@@ -56,7 +36,7 @@ export class ThreadLinks {
     // Only a task in flight keeps the process alive, and piscina's own port does that.
     port.unref()
     for (const run of this.#runs.values()) {
-      if (run.abortReason !== null && run.inbox.port === null) this.#postAbort(port, run)
+      if (run.abortReason !== null && run.thread.port === null) this.#postAbort(port, run)
     }
     this.#onPort()
   }
@@ -75,9 +55,9 @@ export class ThreadLinks {
    * `sent` is how many messages there are; null when the thread died and cannot say.
    */
   drain(run: PoolRun, sent: number | null): void {
-    if (run.inbox.received === sent) return
+    if (run.thread.received === sent) return
     for (const port of this.#portsOf(run)) {
-      for (let count = 0; run.inbox.received !== sent && (sent !== null || count < LAST_WORDS_MAX); count += 1) {
+      for (let count = 0; run.thread.received !== sent && (sent !== null || count < LAST_WORDS_MAX); count += 1) {
         const entry = receiveMessageOnPort(port)
         if (entry === undefined) break
         this.#receive(port, entry.message)
@@ -91,7 +71,7 @@ export class ThreadLinks {
   }
 
   #portsOf(run: PoolRun): Iterable<MessagePort> {
-    return run.inbox.port === null ? this.#ports : [run.inbox.port]
+    return run.thread.port === null ? this.#ports : [run.thread.port]
   }
 
   #postAbort(port: MessagePort, run: PoolRun): void {
@@ -105,41 +85,9 @@ export class ThreadLinks {
   #receive(port: MessagePort, message: unknown): void {
     const run = isThreadMessage(message) ? this.#runs.get(message.task) : undefined
     if (run === undefined || !isThreadMessage(message)) return
-    run.inbox.port ??= port
-    if (run.inbox.port !== port) return
-    run.inbox.received += 1
-    if (message.type === 'started') run.parts.task.onStart?.()
-    else if (message.type === 'log') this.#log(run, message)
-    else this.#answer(port, message.call, this.#serve(run, message))
-  }
-
-  #log(run: PoolRun, message: ThreadMessage & { type: 'log' }): void {
-    try {
-      run.parts.services.log(message.level, message.fields, message.message)
-    } catch {
-      // A logger that throws must cost a line, not the process: nothing awaits this call.
-    }
-  }
-
-  async #serve(run: PoolRun, message: Exclude<ThreadMessage, { type: 'log' | 'started' }>): Promise<unknown> {
-    if (message.type === 'progress') return run.parts.services.progress(message.value)
-    const { id, deduplicated } = await run.parts.services.enqueue(message.jobType, message.input, message.options)
-    return { id, deduplicated }
-  }
-
-  /** The thread may be gone by then; posting to a closed port does nothing. */
-  #answer(port: MessagePort, call: number, work: Promise<unknown>): void {
-    work.then(
-      (value) => this.#post(port, { type: 'resolve', call, value }),
-      (error: unknown) => {
-        const message = toErrorMessage(error)
-        try {
-          this.#post(port, { type: 'reject', call, error: message })
-        } catch {
-          // Details that do not clone are left behind.
-          this.#post(port, { type: 'reject', call, error: { ...message, details: {} } })
-        }
-      },
-    )
+    run.thread.port ??= port
+    if (run.thread.port !== port) return
+    run.thread.received += 1
+    serveMessage(run, message, (answer) => this.#post(port, answer))
   }
 }

@@ -1,17 +1,19 @@
 /**
- * One attempt in a handler thread as the main thread sees it, and the vocabulary that the job actor and the pool share.
- * A run is `waiting` for a thread, `sent` to one, or `settled`; it settles once, and nothing reaches its services after.
+ * One attempt in a handler thread or process as the main thread sees it, and the vocabulary that the job actor and the pool share.
+ * A run is `waiting` for a thread, `sent` to one, perhaps `killed` and `lost` when its thread does not end for all that, and `settled`: once,
+ * and nothing reaches its services after.
  * To piscina it is also the signal that ends the task's thread, which spares an AbortController a task.
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { AbortReason, RunMessage, ThreadJob } from '../../workers/handler-protocol.ts'
 import { toFailure } from '../failure.ts'
+import type { Isolation } from '../isolation.ts'
 import type { Failure } from '../job.ts'
 
 /** An attempt to run. `input` is decoded and validated; only what structured cloning keeps may be in it. */
 export interface ThreadTask {
   readonly module: URL
-  readonly maxHeapMb: number | null
+  readonly isolation: Isolation
   readonly input: unknown
   readonly job: ThreadJob
   /** Told when the handler begins, which may be long after `run`: a thread has to start and the module to load first. */
@@ -37,13 +39,14 @@ export interface ThreadRun {
   readonly outcome: Promise<ThreadOutcome>
   /** Fires `ctx.signal` with a HoldfastError of this code; the first reason stands. */
   abort(reason: AbortReason): void
-  /** Ends the thread; the outcome becomes `crashed`. Only a thread inside a blocking native call lives on until it returns. */
+  /** Ends the thread or process; the outcome becomes `crashed` when it is gone, or when it has not ended in a second. */
   kill(): void
 }
 
-/** What the pool does for a run: hand on an abort, drop a run that has no thread yet. */
+/** What a host does for a run: hand on an abort, end its thread or process, drop a run that has none yet. */
 export interface RunOwner {
   abort(run: PoolRun): void
+  kill(run: PoolRun): void
   drop(run: PoolRun): void
 }
 
@@ -58,11 +61,14 @@ export interface RunParts {
 export class PoolRun implements ThreadRun {
   readonly outcome: Promise<ThreadOutcome>
   readonly parts: RunParts
-  state: 'waiting' | 'sent' | 'settled' = 'waiting'
+  state: 'waiting' | 'sent' | 'killed' | 'lost' | 'settled' = 'waiting'
   abortReason: AbortReason | null = null
-  isKilled = false
-  /** The port its messages come from, null until the first one, and how many came. */
-  readonly inbox: { port: MessagePort | null; received: number } = { port: null, received: 0 }
+  /** The thread it was given to, the port its messages come from, null until the first one, and how many came. */
+  readonly thread: { id: number | null; port: MessagePort | null; received: number } = {
+    id: null,
+    port: null,
+    received: 0,
+  }
   #settle: (outcome: ThreadOutcome) => void = () => undefined
   #endThread: (() => void) | null = null
 
@@ -80,10 +86,11 @@ export class PoolRun implements ThreadRun {
   }
 
   kill(): void {
-    if (this.state === 'settled' || this.isKilled) return
-    this.isKilled = true
-    if (this.state === 'waiting') this.parts.owner.drop(this)
-    else this.endTask()
+    const { state } = this
+    if (state !== 'waiting' && state !== 'sent') return
+    this.state = 'killed'
+    if (state === 'waiting') this.parts.owner.drop(this)
+    else this.parts.owner.kill(this)
   }
 
   /** Makes piscina end the thread, or take the task from its queue. */
@@ -139,21 +146,26 @@ export function runMessage(run: PoolRun): RunMessage {
 const EXITED = /^worker exited with code: (-?\d+)$/
 
 function crashMessage(run: PoolRun, error: Failure): string {
-  if (run.isKilled) return 'the handler thread was terminated'
+  const { kind, maxHeapMb } = run.parts.task.isolation
+  if (run.state === 'lost') return `the handler ${kind} could not be ended; its slot is lost`
+  if (run.state === 'killed') return `the handler ${kind} was terminated`
   if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
-    const { maxHeapMb } = run.parts.task
     const limit = maxHeapMb === null ? '' : `; maxHeapMb is ${maxHeapMb}`
-    return `the handler thread ran out of memory (ERR_WORKER_OUT_OF_MEMORY)${limit}`
+    return `the handler ${kind} ran out of memory (ERR_WORKER_OUT_OF_MEMORY)${limit}`
   }
   const code = EXITED.exec(error.message)?.[1]
-  if (code !== undefined) return `the handler thread exited with code ${code}`
-  return `the handler thread died: ${error.message}`
+  if (code !== undefined) return `the handler ${kind} exited with code ${code}`
+  return `the handler ${kind} died: ${error.message}`
 }
 
-/** The outcome of a run whose thread is gone, from what piscina rejected with. */
+/** The outcome of a run whose thread or process is gone, from the error that told so. */
 export function crashOf(run: PoolRun, error: unknown): ThreadOutcome {
   const cause = toFailure(error)
   const message = crashMessage(run, cause)
-  const failure: Failure = { code: 'PANIC', message, ...(run.isKilled ? {} : { cause }) }
+  const failure: Failure = {
+    code: 'PANIC',
+    message,
+    ...(run.state === 'killed' || run.state === 'lost' ? {} : { cause }),
+  }
   return { kind: 'crashed', failure }
 }

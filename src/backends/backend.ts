@@ -19,12 +19,17 @@ export interface BackendLimits {
 /** A lane that may have become ready; null: some lane. Only ever a hint. */
 export type HintListener = (lane: string | null) => void
 
+/** Some running job may have been asked to stop, or taken from its owner by force. Only ever a hint. */
+export type CancelListener = () => void
+
 /** The hints of one worker. A hint that comes when none is wanted is harmless. */
 export interface HintSubscription {
   /** Whether this worker has a free slot and nothing to claim: only then does a store spend a wake-up on it. False at first. */
   want(isWanted: boolean): void
   /** True while hints surely arrive, so that the poll behind them may be rarer. */
   readonly isReliable: boolean
+  /** True while hints about cancellations surely arrive; else whoever runs jobs has to look. */
+  readonly hearsCancels?: boolean
   stop(): void
 }
 
@@ -41,7 +46,7 @@ export interface Backend {
   readonly overlapsTurns: boolean
   call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>>
   /** Hints about these lanes; others may come too. */
-  subscribe(lanes: readonly string[], listener: HintListener): HintSubscription
+  subscribe(lanes: readonly string[], listener: HintListener, onCancel?: CancelListener): HintSubscription
   /**
    * The listener is called, and awaited, when the store may be another server than before (restart, failover): what is held is
    * renewed before anything is claimed. It never rejects. Returns a function that removes it.

@@ -1,7 +1,7 @@
 /** Cancellation of jobs that wait and of jobs that run. Assertions 63–65. */
 import { defineJob, type HoldfastError, handle, retry } from 'holdfast'
 import { describe, expect, it } from 'vitest'
-import { codeOf, gate, nextEvent } from '../support/event.ts'
+import { codeOf, gate, nextEvent, within } from '../support/event.ts'
 import {
   cancelled,
   claim,
@@ -140,6 +140,35 @@ export function cancelSuite({ harness }: SuiteContext): void {
       expect(reasons.map(({ code }) => code)).toEqual(['JOB_CANCELLED'])
       expect(await codeOf(job.result())).toBe('JOB_CANCELLED')
     })
+
+    for (const [how, lane, hints] of [
+      ['where hints arrive', 'told', true],
+      ['where none does', 'looked', false],
+    ] as const) {
+      it(`64 the owner in another process learns of it long before its next renewal, ${how}`, async () => {
+        const owner = await harness().connect({ hints })
+        const other = await harness().connect()
+        const begun = [gate(), gate()] as const
+        const handler = handle(task, async (input, ctx) => {
+          begun[input === 'asked' ? 0 : 1].open()
+          await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve))
+          throw ctx.signal.reason
+        })
+        const worker = await harness().worker(owner, { handlers: [handler], lanes: [lane], lease: '10m' })
+        const asked = await other.enqueue(task, 'asked', { queue: lane })
+        const forced = await other.enqueue(task, 'forced', { queue: lane })
+        await Promise.all(begun.map(({ passed }) => within(passed, 'both run')))
+        const [event, lost] = [nextEvent(worker, 'cancelled'), nextEvent(worker, 'lost')]
+        expect(await other.cancel(asked.id)).toBe('requested')
+        expect(await other.cancel(forced.id, { force: true })).toBe('cancelled')
+        expect(await event).toMatchObject({ jobId: asked.id, state: 'cancelled' })
+        expect(await lost).toMatchObject({ jobId: forced.id })
+        for (const { id } of [asked, forced]) {
+          expect(await other.get(id)).toMatchObject({ state: 'cancelled', attempts: 1 })
+          expect(await other.attempts(id)).toMatchObject([{ outcome: 'cancelled', failure: { code: 'CANCELLED' } }])
+        }
+      })
+    }
 
     it('65 a cancelled attempt is closed as cancelled', async () => {
       const hf = await harness().connect()

@@ -212,6 +212,22 @@ export function failureSuite({ harness }: SuiteContext): void {
       expect(worker.activeJobs).toBe(0)
     })
 
+    it('47 a handler that ends its process fails with PANIC, as often as the contract says, and all else lives', async () => {
+      const hf = await harness().connect()
+      const contract = defineJob<unknown>('isolated', { maxCrashes: 2 })
+      const job = await hf.enqueue(contract, { act: 'segfault' }, { retry: retry.immediate(50) })
+      const neighbour = await hf.enqueue(contract, { act: 'echo', value: 'alive' })
+      const handlers = [inThread(contract, THREAD_MODULE, { isolation: 'process' })]
+      const worker = await harness().worker(hf, { handlers, concurrency: 2 })
+      expect(await job.result().catch((thrown) => thrown)).toMatchObject({ details: { dlqCode: 'PANIC' } })
+      expect(await neighbour.result()).toBe('alive')
+      expect((await hf.attempts(job.id)).map(({ outcome, failure }) => [outcome, failure?.code])).toEqual([
+        ['crashed', 'PANIC'],
+        ['crashed', 'PANIC'],
+      ])
+      expect(worker.activeJobs).toBe(0)
+    })
+
     it('47 two crashes and then a success leave no trace in the count of crashes', async () => {
       const hf = await harness().connect()
       const job = await hf.enqueue('thread', { act: 'exitUntil', attempt: 3 }, { retry: retry.immediate(50) })

@@ -34,6 +34,7 @@ import { limitSuite } from './limit.suite.ts'
 import { restartSuite } from './restart.suite.ts'
 import { retrySuite } from './retry.suite.ts'
 import { retryPolicySuite } from './retry-policy.suite.ts'
+import { stopSuite } from './stop.suite.ts'
 import { storeSuite } from './store.suite.ts'
 import { workerSuite } from './worker.suite.ts'
 
@@ -53,6 +54,7 @@ const SUITES = [
   cancelSuite,
   idempotencySuite,
   workerSuite,
+  stopSuite,
   shutdownSuite,
   hostileCodeSuite,
   storeSuite,

@@ -11,6 +11,7 @@ import { PoolActor } from '#dist/src/actors/pool-actor.js'
 import type { ThreadOutcome } from '#dist/src/actors/thread-run.js'
 import { systemTimers } from '#dist/src/clock.js'
 import { defineJob, inThread } from '#dist/src/contract.js'
+import { parseIsolation } from '#dist/src/isolation.js'
 import { failure, handlerUrl, output, recorder, TestPool, task } from '../support/thread-pool.ts'
 
 let folder: string
@@ -86,8 +87,10 @@ describe('start', () => {
       modules: [inThread(defineJob('a'), module), inThread(defineJob('b'), module, { maxHeapMb: 64 })],
     })
     await actor.start()
-    const run = (maxHeapMb: number | null, url = module) =>
-      actor.run(task({ act: 'thread' }, { module: url, maxHeapMb }), recorder().services).outcome
+    const run = (maxHeapMb: number | null, url = module) => {
+      const isolation = parseIsolation(maxHeapMb === null ? {} : { maxHeapMb }, 'inThread')
+      return actor.run(task({ act: 'thread' }, { module: url, isolation }), recorder().services).outcome
+    }
     expect(output(await run(null))).not.toBe(output(await run(64)))
     expect(failure(await run(128))).toMatchObject({ kind: 'failed', code: 'HANDLER_MODULE_INVALID' })
     expect(failure(await run(null, handlerUrl('noop.mjs')))).toMatchObject({ code: 'HANDLER_MODULE_INVALID' })
@@ -122,15 +125,17 @@ describe('a thread that cannot be made any more', () => {
       `import { rmSync } from 'node:fs'
       import { PoolActor } from './dist/src/actors/pool-actor.js'
       import { systemTimers } from './dist/src/clock.js'
+      import { parseIsolation } from './dist/src/isolation.js'
       const module = new URL('./handler.mjs', import.meta.url)
-      const modules = [{ kind: 'thread', module, maxHeapMb: null }]
+      const isolation = parseIsolation({}, 'inThread')
+      const modules = [{ module, isolation }]
       let idleCrashes = 0
       const onIdleCrash = () => { idleCrashes += 1 }
       const actor = new PoolActor({ threads: 2, timers: systemTimers, modules, onIdleCrash })
       await actor.start()
       rmSync(new URL('./dist/workers/handler-worker.js', import.meta.url))
       const job = { jobId: 'a/1', metadata: null, traceId: null, deadlineAt: null }
-      const run = () => actor.run({ module, maxHeapMb: null, input: 1, job }, { log() {} }).outcome
+      const run = () => actor.run({ module, input: 1, isolation, job }, { log() {} }).outcome
       const outcomes = await Promise.all([run(), run(), run(), run()])
       await actor.stop()
       console.log(JSON.stringify({ idleCrashes, outcomes }))`,
@@ -161,11 +166,13 @@ describe('stop', () => {
   const script = (end: string): string => `
     import { PoolActor } from ${built('actors/pool-actor.js')}
     import { systemTimers } from ${built('clock.js')}
+    import { parseIsolation } from ${built('isolation.js')}
+    const isolation = parseIsolation({}, 'inThread')
     const module = new URL(${JSON.stringify(handlerUrl('noop.mjs').href)})
-    const actor = new PoolActor({ threads: 3, timers: systemTimers, modules: [{ kind: 'thread', module, maxHeapMb: null }] })
+    const actor = new PoolActor({ threads: 3, timers: systemTimers, modules: [{ module, isolation }] })
     await actor.start()
     const job = { jobId: 'a/1', metadata: null, traceId: null, deadlineAt: null }
-    const run = () => actor.run({ module, maxHeapMb: null, input: 1, job }, { log() {} }).outcome
+    const run = () => actor.run({ module, input: 1, isolation, job }, { log() {} }).outcome
     const outcomes = await Promise.all([run(), run(), run(), run()])
     console.log(outcomes.map((outcome) => outcome.kind).join())
     ${end}`

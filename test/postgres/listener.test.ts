@@ -179,6 +179,7 @@ describe('a listener', () => {
       makeClient: () => new Client(viaProxy()),
       say: (payload) => link.query({ name: 'say', text: 'SELECT pg_notify($1, $2)' }, [channel, payload]),
       onHint: () => {},
+      onCancelled: () => {},
       aliveEveryMs: 20,
     })
     listener.start()

@@ -78,6 +78,13 @@ describe('notifications', () => {
     expect(sent.map(({ values }) => values[1])).toEqual([markOf('a'), `${markOf('b')},${markOf('c')}`])
   })
 
+  it('of cancellations, many at once, are one of their own', async () => {
+    for (let count = 0; count < 50; count += 1) notifier.tellCancelled()
+    notifier.tell('a')
+    await world.run(start + 100)
+    expect(sent.map(({ values }) => saidBy(String(values[1])).kind)).toEqual(['cancelled', 'cancelled', 'ready'])
+  })
+
   it('wait for the one that is under way, and go on after one that failed', async () => {
     let fail = (_: Error): void => {}
     answer = () =>
@@ -111,7 +118,11 @@ describe('whoever waits in this process', () => {
   const worker = (name: string, ...lanes: string[]) =>
     wake.subscribe(lanes, (lane) => woken.push(`${name}:${lane ?? '*'}`))
   const listener = { isReliable: true, start: () => {}, close: () => Promise.resolve() }
-  const notifier = { tell: (lane: string | null) => told.push(lane), close: () => {} }
+  const notifier = {
+    tell: (lane: string | null) => told.push(lane),
+    tellCancelled: () => told.push('cancelled'),
+    close: () => {},
+  }
 
   beforeEach(() => {
     told = []
@@ -153,6 +164,24 @@ describe('whoever waits in this process', () => {
     expect(woken.length).toBe(5)
   })
 
+  it('hears that something running was cancelled, busy or idle', () => {
+    let heard = 0
+    const subscription = wake.subscribe(
+      ['x'],
+      () => {},
+      () => {
+        heard += 1
+      },
+    )
+    expect(subscription.hearsCancels).toBe(true)
+    wake.cancelled()
+    expect(told).toEqual(['cancelled'])
+    wake.heardCancelled()
+    subscription.stop()
+    wake.heardCancelled()
+    expect(heard).toBe(1)
+  })
+
   it('passes on what it leaves behind, not too often', () => {
     for (now = 0; now < 200; now += 10) wake.left('x')
     wake.left('y')
@@ -166,7 +195,9 @@ describe('whoever waits in this process', () => {
       { clock, notifier: null, listener },
       { clock, notifier, listener: null },
       { clock, notifier, listener: { ...listener, isReliable: false } },
-    ])
-      expect(new Wake(options).subscribe(['x'], () => {}).isReliable).toBe(false)
+    ]) {
+      const subscription = new Wake(options).subscribe(['x'], () => {})
+      expect([subscription.isReliable, subscription.hearsCancels]).toEqual([false, false])
+    }
   })
 })

@@ -13,7 +13,7 @@ export function over(backend: Backend, changes: Partial<Backend>): Backend {
     transactional: backend.transactional,
     overlapsTurns: backend.overlapsTurns,
     call: (type, request) => backend.call(type, request),
-    subscribe: (lanes, listener) => backend.subscribe(lanes, listener),
+    subscribe: (...subscription) => backend.subscribe(...subscription),
     onChange: (listener) => backend.onChange(listener),
     close: () => backend.close(),
     ...changes,

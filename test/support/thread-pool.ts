@@ -6,9 +6,11 @@ import { PoolActor, type PoolOptions } from '#dist/src/actors/pool-actor.js'
 import type { ThreadOutcome, ThreadRun, ThreadServices, ThreadTask } from '#dist/src/actors/thread-run.js'
 import { systemTimers } from '#dist/src/clock.js'
 import { defineJob, inThread } from '#dist/src/contract.js'
+import type { Isolation, IsolationOptions } from '#dist/src/isolation.js'
 
 export const handlerUrl = (name: string): URL => new URL(`./handlers/${name}`, import.meta.url)
 export const behaviour = handlerUrl('thread-behaviour.mjs')
+const plain = inThread(defineJob('test'), behaviour)
 
 export interface Recorded {
   readonly progress: unknown[]
@@ -37,7 +39,7 @@ export function recorder(overrides: Partial<ThreadServices> = {}): { services: T
 export function task(input: unknown, overrides: Partial<ThreadTask> = {}): ThreadTask {
   return {
     module: behaviour,
-    maxHeapMb: null,
+    isolation: plain.isolation,
     input,
     onStart: null,
     job: {
@@ -63,9 +65,11 @@ export class TestPool {
   readonly idleCrashes: unknown[] = []
   readonly #crashWaiters: (() => void)[] = []
 
-  constructor(options: Partial<PoolOptions> & { maxHeapMb?: number } = {}) {
-    const { maxHeapMb } = options
-    const modules = [inThread(defineJob('test'), behaviour, maxHeapMb === undefined ? {} : { maxHeapMb })]
+  readonly isolation: Isolation
+
+  constructor(options: Partial<PoolOptions> = {}, isolation: IsolationOptions = {}) {
+    const modules = [inThread(defineJob('test'), behaviour, isolation)]
+    this.isolation = modules[0]?.isolation ?? plain.isolation
     this.actor = new PoolActor({
       threads: 2,
       timers: systemTimers,
@@ -85,7 +89,7 @@ export class TestPool {
   }
 
   run(input: object, services: ThreadServices = recorder().services): ThreadRun {
-    return this.actor.run(task(input), services)
+    return this.actor.run(task(input, { isolation: this.isolation }), services)
   }
 
   act(act: string, more: object = {}, services?: ThreadServices): Promise<ThreadOutcome> {

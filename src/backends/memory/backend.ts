@@ -2,7 +2,7 @@
  * The memory store behind the backend interface. Stores opened under one name share their jobs within the process;
  * an unnamed store is private to its client.
  */
-import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
+import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
@@ -27,13 +27,14 @@ export const MEMORY_CAPABILITIES: Capabilities = Object.freeze({
 interface Shared {
   readonly store: MemoryStore
   readonly listeners: Set<HintListener>
+  readonly cancelListeners: Set<CancelListener>
 }
 
 /** Named stores of this process, by name and namespace. They live as long as the process, as a database would. */
 const named = new Map<string, Shared>()
 
 function share(name: string, { namespace, clock }: BackendOptions): Shared {
-  const fresh = (): Shared => ({ store: new MemoryStore(clock), listeners: new Set() })
+  const fresh = (): Shared => ({ store: new MemoryStore(clock), listeners: new Set(), cancelListeners: new Set() })
   if (name === '') return fresh()
   const key = `${name}\n${namespace}`
   const known = named.get(key) ?? fresh()
@@ -59,6 +60,7 @@ export class MemoryBackend implements Backend {
       const handler = this.shared.store.handlers[type] as (request: Request<T>) => Reply<T>
       const reply = handler(request)
       if (type === 'job.enqueue' || type === 'job.promote' || type === 'queue.policy') this.hint(null)
+      if (type === 'job.cancel') for (const listener of this.shared.cancelListeners) listener()
       return Promise.resolve(reply)
     } catch (error) {
       return Promise.reject(error)
@@ -69,9 +71,15 @@ export class MemoryBackend implements Backend {
     for (const listener of this.shared.listeners) listener(lane)
   }
 
-  subscribe(_lanes: readonly string[], listener: HintListener): HintSubscription {
-    this.shared.listeners.add(listener)
-    return everyHint(() => this.shared.listeners.delete(listener))
+  subscribe(_lanes: readonly string[], listener: HintListener, onCancel?: CancelListener): HintSubscription {
+    const { listeners, cancelListeners } = this.shared
+    listeners.add(listener)
+    if (onCancel !== undefined) cancelListeners.add(onCancel)
+    const subscription = everyHint(() => {
+      listeners.delete(listener)
+      if (onCancel !== undefined) cancelListeners.delete(onCancel)
+    })
+    return { ...subscription, hearsCancels: true }
   }
 
   close(): Promise<void> {

@@ -3,7 +3,7 @@
  * tells idle workers of new jobs. Nothing here needs a restart after an outage.
  */
 import { HoldfastError } from '../../errors.ts'
-import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
+import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { type PlannedType, plansOf } from '../sql/handlers.ts'
@@ -109,6 +109,8 @@ export class PostgresBackend implements Backend {
     const { wake } = this.parts
     for (const lane of hintsOf(type, request, reply as Reply<T>)) wake.ready(lane)
     for (const lane of lanesLeft(request, reply as Reply<T>)) wake.left(lane)
+    if (type === 'job.cancel' && stopsOwners(request as Request<'job.cancel'>, reply as Reply<'job.cancel'>))
+      wake.cancelled()
     return reply as Reply<T>
   }
 
@@ -131,8 +133,8 @@ export class PostgresBackend implements Backend {
     return { nowMs: row?.now ?? 0, details: { version, schemaVersion, isPooled, repeats } }
   }
 
-  subscribe(lanes: readonly string[], listener: HintListener): HintSubscription {
-    return this.parts.wake.subscribe(lanes, listener)
+  subscribe(lanes: readonly string[], listener: HintListener, onCancel?: CancelListener): HintSubscription {
+    return this.parts.wake.subscribe(lanes, listener, onCancel)
   }
 
   onChange(listener: () => Promise<void>): () => void {
@@ -144,6 +146,11 @@ export class PostgresBackend implements Backend {
     await this.parts.wake.close()
     await this.parts.link.close()
   }
+}
+
+/** Whether somebody who runs one of the jobs has to hear of it. */
+function stopsOwners({ force }: Request<'job.cancel'>, { outcomes }: Reply<'job.cancel'>): boolean {
+  return outcomes.some((outcome) => outcome === 'requested' || (force && outcome === 'cancelled'))
 }
 
 /** The lanes of claims that left work behind. */

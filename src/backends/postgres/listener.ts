@@ -29,6 +29,8 @@ export interface ListenerOptions {
   say(payload: string): Promise<unknown>
   /** Jobs may be ready in the lanes with these marks; null: in some lane. */
   onHint(marks: readonly string[] | null): void
+  /** Some running job may have been cancelled. */
+  onCancelled(): void
   readonly aliveEveryMs?: number
 }
 
@@ -83,7 +85,7 @@ export class Listener {
 
   /** One connection from its first packet to its end. */
   private async liveOnce(attempt: number): Promise<'lost' | 'deaf'> {
-    const { wiring, makeClient, onHint } = this.options
+    const { wiring, makeClient, onHint, onCancelled } = this.options
     const client = makeClient(attempt)
     this.client = client
     const ended = new Promise<void>((resolve) => {
@@ -99,6 +101,7 @@ export class Listener {
       await this.inTime(client.query(`LISTEN ${quoted(this.options.channel)}`), wiring.limits.answerMs)
       // Whatever was said while nobody listened.
       onHint(null)
+      onCancelled()
       if (!(await this.hearsOthers(ended))) {
         this.warnOfDeafness()
         return 'deaf'
@@ -119,6 +122,7 @@ export class Listener {
   private hear(payload: string): void {
     const said = saidBy(payload)
     if (said.kind === 'probe') this.onProbe(said.nonce)
+    else if (said.kind === 'cancelled') this.options.onCancelled()
     else this.options.onHint(said.marks)
   }
 

@@ -4,7 +4,7 @@
  * A lost one costs latency only: a poll stands behind it.
  */
 import type { Clock, TimerHandle, Timers } from '../../clock.ts'
-import { payloadOf } from './channel.ts'
+import { CANCELLED, payloadOf } from './channel.ts'
 import type { Link, Prepared } from './link.ts'
 
 const EVERY_MS = 10
@@ -25,6 +25,7 @@ export interface NotifierOptions {
 export class Notifier {
   private readonly options: NotifierOptions
   private readonly lanes = new Set<string | null>()
+  private isCancelDue = false
   private sentAt = Number.NEGATIVE_INFINITY
   private timer: TimerHandle = null
   private isArmed = false
@@ -42,15 +43,24 @@ export class Notifier {
     this.next()
   }
 
+  /** A running job was asked to stop, or taken from its owner. */
+  tellCancelled(): void {
+    if (this.isClosed) return
+    this.isCancelDue = true
+    this.next()
+  }
+
   close(): void {
     this.isClosed = true
+    this.isCancelDue = false
     this.lanes.clear()
     this.options.timers.clear(this.timer)
   }
 
   /** Sends now, or when it is time; what is under way is waited for, so that a slow server is not told the more. */
   private next(): void {
-    if (this.isArmed || this.isSending || this.lanes.size === 0) return
+    if (this.isArmed || this.isSending) return
+    if (this.lanes.size === 0 && !this.isCancelDue) return
     const { clock, timers } = this.options
     const waitMs = this.sentAt + EVERY_MS - clock.monotonic()
     if (waitMs <= 0) {
@@ -66,8 +76,9 @@ export class Notifier {
 
   private send(): void {
     const { link, channel, clock } = this.options
-    const payload = payloadOf(this.lanes)
-    this.lanes.clear()
+    const payload = this.isCancelDue ? CANCELLED : payloadOf(this.lanes)
+    if (this.isCancelDue) this.isCancelDue = false
+    else this.lanes.clear()
     this.sentAt = clock.monotonic()
     this.isSending = true
     // The poll of whoever is idle finds the work.

@@ -25,15 +25,18 @@ export async function openWake(link: PostgresLink, options: OpenWakeOptions): Pr
   const source = location.isNotifying ? await listeningTo(location, link, wiring) : null
   if (source === null) return new Wake({ clock, notifier, listener: null })
   let onHint = (_marks: readonly string[] | null): void => {}
+  let onCancelled = (): void => {}
   const listener = new Listener({
     ...source,
     channel,
     wiring,
     say: (payload) => link.query(NOTIFY, [channel, payload]),
     onHint: (marks) => onHint(marks),
+    onCancelled: () => onCancelled(),
   })
   const wake = new Wake({ clock, notifier, listener })
   onHint = (marks) => wake.heard(marks)
+  onCancelled = () => wake.heardCancelled()
   return wake
 }
 

@@ -3,7 +3,7 @@
  * left work behind tells the others that there is more. Everything here is a hint: a poll stands behind it.
  */
 import type { Clock } from '../../clock.ts'
-import type { HintListener, HintSubscription } from '../backend.ts'
+import type { CancelListener, HintListener, HintSubscription } from '../backend.ts'
 import { markOf } from './channel.ts'
 
 /** How often workers that are busy pass on that there is more. */
@@ -13,6 +13,7 @@ interface Subscriber {
   /** By the marks that others give them. */
   readonly lanes: ReadonlyMap<string, string>
   readonly listener: HintListener
+  readonly onCancel: CancelListener | undefined
   isWanted: boolean
   /** Something was said while it was busy, perhaps after its last look. */
   hasMissed: boolean
@@ -21,7 +22,7 @@ interface Subscriber {
 export interface WakeOptions {
   readonly clock: Clock
   /** Tells other processes; null: they are not told. */
-  readonly notifier: { tell(lane: string | null): void; close(): void } | null
+  readonly notifier: { tell(lane: string | null): void; tellCancelled(): void; close(): void } | null
   /** Hears other processes; null: they are not heard. */
   readonly listener: { readonly isReliable: boolean; start(): void; close(): Promise<void> } | null
 }
@@ -35,10 +36,10 @@ export class Wake {
     this.options = options
   }
 
-  subscribe(lanes: readonly string[], listener: HintListener): HintSubscription {
+  subscribe(lanes: readonly string[], listener: HintListener, onCancel?: CancelListener): HintSubscription {
     const { options, subscribers } = this
     const marks = new Map(lanes.map((lane) => [markOf(lane), lane]))
-    const subscriber: Subscriber = { lanes: marks, listener, isWanted: false, hasMissed: false }
+    const subscriber: Subscriber = { lanes: marks, listener, onCancel, isWanted: false, hasMissed: false }
     subscribers.add(subscriber)
     options.listener?.start()
     return {
@@ -50,6 +51,9 @@ export class Wake {
       },
       // Who does not tell does not know that others do.
       get isReliable() {
+        return options.listener?.isReliable === true && options.notifier !== null
+      },
+      get hearsCancels() {
         return options.listener?.isReliable === true && options.notifier !== null
       },
       stop: () => void subscribers.delete(subscriber),
@@ -74,6 +78,15 @@ export class Wake {
     if (now - (this.passedAt.get(lane) ?? Number.NEGATIVE_INFINITY) < PASS_ON_MS) return
     this.passedAt.set(lane, now)
     this.options.notifier?.tell(lane)
+  }
+
+  /** This process cancelled what runs somewhere. */
+  cancelled(): void {
+    this.options.notifier?.tellCancelled()
+  }
+
+  heardCancelled(): void {
+    for (const { onCancel } of this.subscribers) onCancel?.()
   }
 
   /** Other processes said so; their marks stand for lanes. */

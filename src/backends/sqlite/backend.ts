@@ -4,7 +4,7 @@
  */
 import { systemClock } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
-import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
+import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
@@ -52,6 +52,7 @@ export class SqliteBackend implements Backend {
   readonly onChange = neverChanges
   private readonly options: SqliteBackendOptions
   private readonly listeners = new Set<HintListener>()
+  private readonly cancelListeners = new Set<CancelListener>()
   private thread: StoreThread | null = null
   private isClosed = false
 
@@ -91,7 +92,10 @@ export class SqliteBackend implements Backend {
 
   private spawn(data: ConstructorParameters<typeof StoreThread>[0]): StoreThread {
     const thread: StoreThread = new StoreThread(data, {
-      changed: () => this.hint(null),
+      changed: () => {
+        this.hint(null)
+        for (const listener of this.cancelListeners) listener()
+      },
       ended: () => {
         if (this.thread === thread) this.thread = null
       },
@@ -108,12 +112,15 @@ export class SqliteBackend implements Backend {
     for (const listener of this.listeners) listener(lane)
   }
 
-  subscribe(_lanes: readonly string[], listener: HintListener): HintSubscription {
+  subscribe(_lanes: readonly string[], listener: HintListener, onCancel?: CancelListener): HintSubscription {
     this.listeners.add(listener)
+    if (onCancel !== undefined) this.cancelListeners.add(onCancel)
     if (this.listeners.size === 1) this.thread?.watch(true)
-    return everyHint(() => {
+    const subscription = everyHint(() => {
+      if (onCancel !== undefined) this.cancelListeners.delete(onCancel)
       if (this.listeners.delete(listener) && this.listeners.size === 0) this.thread?.watch(false)
     })
+    return { ...subscription, hearsCancels: true }
   }
 
   /** Finishes what was sent, writes the log back, ends the thread. */

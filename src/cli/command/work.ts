@@ -1,26 +1,28 @@
 /**
  * `holdfast work MODULE`: runs the handlers of a user's module until it is told to stop, or with `--until-empty` until nothing
- * can run. The first SIGINT or SIGTERM stops gracefully, the second ends the process at once.
+ * can run. The first SIGINT or SIGTERM stops gracefully, the second ends the process at once. When too many handlers cannot be
+ * stopped it ends with code 1: whoever supervises the process starts a fresh one.
  */
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { type Holdfast, HoldfastError, type WorkerOptions } from '../../index.ts'
+import { type Duration, type Holdfast, HoldfastError, type Worker, type WorkerOptions } from '../../index.ts'
 import { defined, durationFlag, listFlag, numberFlag } from '../arguments.ts'
 import { type Command, type CommandContext, type ExitCode, withStore } from '../command.ts'
-import { catchSignals } from '../signals.ts'
+import { catchSignals, endForCertain } from '../signals.ts'
 
 /** The context is the user's own; the command line hands it through unread. */
 type AnyWorkerOptions = WorkerOptions<unknown>
 
 export const workCommand: Command = {
   name: 'work',
-  usage: 'work MODULE [--lanes A,B] [--concurrency N] [--lease 30s] [--until-empty]',
+  usage: 'work MODULE [--lanes A,B] [--concurrency N] [--lease 30s] [--stop-deadline 20s] [--until-empty]',
   summary: "run the handlers that a module's default export holds",
   options: {
     lanes: { type: 'string' },
     concurrency: { type: 'string' },
     lease: { type: 'string' },
+    'stop-deadline': { type: 'string' },
     'until-empty': { type: 'boolean' },
   },
   words: [1, 1],
@@ -73,12 +75,27 @@ async function workUntilEmpty(context: CommandContext, store: Holdfast, options:
   }
 }
 
+/** Handlers that may end, the grace of those that do not, and the last words to the store fit into the 30 s that orchestrators give. */
+const STOP_DEADLINE: Duration = '20s'
+
+/** Resolves when the worker claims nothing any more because its handlers cannot be stopped. */
+function whenStuck(worker: Worker, store: Holdfast): Promise<'stuck'> {
+  return new Promise((resolve) => {
+    const look = async (): Promise<void> => {
+      const { claiming, store: contact } = await store.health()
+      if (!claiming.ok && contact.ok) resolve('stuck')
+    }
+    worker.on('slotLost', () => void look())
+  })
+}
+
 async function workUntilStopped(
   context: CommandContext,
   store: Holdfast,
   options: AnyWorkerOptions,
 ): Promise<ExitCode> {
   const signals = catchSignals()
+  const deadline = durationFlag(context.flags, 'stop-deadline') ?? STOP_DEADLINE
   try {
     const worker = await store.worker(options)
     const counts = { completed: 0, failed: 0, dead: 0 }
@@ -88,15 +105,16 @@ async function workUntilStopped(
     }
     worker.on('completed', count('completed')).on('failed', count('failed')).on('dead', count('dead'))
     context.bar.update({ done: 0, total: null, note: `jobs done; lanes ${worker.lanes.join(', ')}` })
-    await signals.first
+    const why = await Promise.race([signals.first, whenStuck(worker, store)])
     context.bar.clear()
-    await worker.stop()
+    await worker.stop({ deadline })
+    if (worker.lostSlots > 0) endForCertain()
     context.output.result({ workerId: worker.id, ...counts }, () => {
       context.output.line(
         `stopped: ${counts.completed} completed, ${counts.failed} failed attempts, ${counts.dead} dead-lettered`,
       )
     })
-    return 0
+    return why === 'stuck' ? 1 : 0
   } finally {
     context.bar.clear()
     signals.release()

@@ -1,8 +1,30 @@
 // A handler module that does what its input says: echo, end its thread, end it until an attempt, or compute without end.
+import { execSync } from 'node:child_process'
+
 const acts = {
   echo: ({ value }) => value,
   exit: () => process.exit(1),
   exitUntil: ({ attempt }, ctx) => (ctx.attempt < attempt ? process.exit(1) : `attempt ${ctx.attempt}`),
+  untilAborted: async (_input, ctx) => {
+    await ctx.progress('begun')
+    await new Promise((resolve) => (ctx.signal.aborted ? resolve() : ctx.signal.addEventListener('abort', resolve)))
+  },
+  loopBeginning: async (_input, ctx) => {
+    await ctx.progress('begun')
+    for (;;);
+  },
+  segfault: () => process.kill(process.pid, 'SIGSEGV') && new Promise(() => {}),
+  sleep: ({ file, seconds }) =>
+    execSync(`echo $$ > '${file}.new' && mv '${file}.new' '${file}'; exec sleep ${seconds}`),
+  spin: ({ ms }) => {
+    const end = performance.now() + ms
+    while (performance.now() < end);
+    return 'spun'
+  },
+  fillHeap: () => {
+    const kept = []
+    for (;;) kept.push({ text: `${kept.length}-${'x'.repeat(10)}`, list: [1, 2, 3, kept.length] })
+  },
   loopUntil: ({ attempt }, ctx) => {
     while (ctx.attempt < attempt);
     return `attempt ${ctx.attempt}`

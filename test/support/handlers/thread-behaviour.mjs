@@ -1,9 +1,14 @@
 // One handler that does what its input says; `holdfast` is loaded from the build, as an application's module would.
-import { parentPort, threadId } from 'node:worker_threads'
+import { execSync } from 'node:child_process'
+import { openSync, readSync, writeSync } from 'node:fs'
+import { parentPort, resourceLimits, threadId } from 'node:worker_threads'
 import { PermanentError, RetryAfter } from '#dist/src/errors.js'
 
+/** Tells threads apart, and processes. */
+const here = `${process.pid}.${threadId}`
+
 export function setup() {
-  return { setupThread: threadId, setups: globalSetups() }
+  return { setupThread: here, setups: globalSetups() }
 }
 
 let count = 0
@@ -14,14 +19,25 @@ const globalSetups = () => {
 
 let leftOver = null
 
+async function forgeInProcess(ctx) {
+  const call = { call: 1, value: 'forged' }
+  const foreign = [
+    { type: 'reply', task: 1e9, reply: [0, 'forged'] },
+    { type: 'progress', task: 1e9, ...call },
+  ]
+  const junk = [null, 7, 'text', {}, { type: 'log' }, { type: 'reply' }, { type: 'loaded' }, ...foreign]
+  for (const message of junk) if (message !== null) process.send(message)
+  await ctx.progress('after the forgeries')
+}
+
 class Money {
   amount = 3
 }
 
 const acts = {
   echo: (input) => input.value,
-  thread: () => threadId,
-  context: (_input, ctx) => ({ ...ctx.context, thread: threadId }),
+  thread: () => here,
+  context: (_input, ctx) => ({ ...ctx.context, thread: here }),
   describe: (_input, ctx) => {
     const { progress, enqueue, log, signal, context, ...plain } = ctx
     return { ...plain, aborted: signal.aborted, kinds: [typeof progress, typeof enqueue, typeof log.info] }
@@ -122,6 +138,7 @@ const acts = {
     return [await code(leftOver.progress(1)), await code(leftOver.enqueue('child', 1)), leftOver.signal.aborted]
   },
   forges: async (_input, ctx) => {
+    if (parentPort === null) return forgeInProcess(ctx)
     parentPort.postMessage({ type: 'anything' })
     parentPort.postMessage('text')
     parentPort.postMessage(null)
@@ -134,6 +151,29 @@ const acts = {
     port1.close()
   },
   environment: () => Object.keys(process.env),
+  sleeps: ({ seconds, file }) => execSync(`echo $$ > '${file}'; exec sleep ${seconds}`),
+  readsFifo: ({ path }) => {
+    // A writer that opens and closes must not be its end.
+    const file = openSync(path, 'r+')
+    return readSync(file, Buffer.alloc(16))
+  },
+  atomicsWait: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0),
+  regex: () => /^(a+)+$/.test(`${'a'.repeat(60)}b`),
+  dies: ({ signal }) => process.kill(process.pid, signal) && new Promise(() => {}),
+  fillsArray: () => new Array(5e6).fill(0).map((i) => ({ i })),
+  limits: () => ({ threads: resourceLimits, flags: process.execArgv }),
+  writes: ({ bytes }) => {
+    writeSync(1, 'o'.repeat(bytes))
+    writeSync(2, 'e'.repeat(bytes))
+  },
+  untilToldOrAborted: async (_input, ctx) => {
+    await ctx.progress(here)
+    await new Promise((resolve) => (ctx.signal.aborted ? resolve() : ctx.signal.addEventListener('abort', resolve)))
+  },
+  together: async (_input, ctx) => {
+    await ctx.progress(here)
+    return here
+  },
 }
 
 const contract = {

@@ -1,0 +1,188 @@
+/**
+ * One handler process as the main process sees it: a child that leads a group of its own, so that a key pressed in a terminal does not
+ * reach it and killing it takes along what its handler has started.
+ * States: `starting` and `idle` (no run), `busy` (one run), `gone` (it has exited and all that it sent has been read). What it sends is
+ * not trusted. Owned by `process-host.ts`.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import type { LoadReply, ProcessMessage, RunReply } from '../../workers/handler-protocol.ts'
+import { toFailure } from '../failure.ts'
+import type { Isolation } from '../isolation.ts'
+import type { Failure } from '../job.ts'
+import { isThreadMessage, serveMessage } from './module-calls.ts'
+import { OutputTap } from './output-tap.ts'
+import { handlerEnvironment } from './thread-environment.ts'
+import { type PoolRun, runMessage } from './thread-run.ts'
+
+const PROCESS_FILE = fileURLToPath(new URL('../../workers/handler-process.js', import.meta.url))
+/** Windows has no groups of processes, and would open a window. */
+const HAS_GROUPS = process.platform !== 'win32'
+
+export interface ProcessListener {
+  onReply(child: HandlerProcess, run: PoolRun, reply: RunReply): void
+  /** `run` is what it was at. */
+  onGone(child: HandlerProcess, run: PoolRun | null, error: Failure): void
+}
+
+function nodeOptions({ maxHeapMb, maxYoungHeapMb, stackMb }: Isolation): string[] {
+  return [
+    ...(maxHeapMb === null ? [] : [`--max-old-space-size=${maxHeapMb}`]),
+    // A young generation is three semi-spaces.
+    ...(maxYoungHeapMb === null ? [] : [`--max-semi-space-size=${Math.max(1, Math.floor(maxYoungHeapMb / 3))}`]),
+    ...(stackMb === null ? [] : [`--stack-size=${stackMb * 1024}`]),
+  ]
+}
+
+export class HandlerProcess {
+  jobs = 0
+  /** Settles when nothing more comes from it. */
+  readonly gone: Promise<void>
+  readonly #child: ChildProcess
+  readonly #isolation: Isolation
+  readonly #listener: ProcessListener
+  readonly #output: OutputTap
+  #run: PoolRun | null = null
+  #isEnding = false
+  #dying: Failure | null = null
+  #onLoaded: (problem: LoadReply) => void = () => undefined
+
+  constructor(isolation: Isolation, hrefs: readonly string[], listener: ProcessListener) {
+    this.#isolation = isolation
+    this.#listener = listener
+    const child = fork(PROCESS_FILE, [], {
+      execArgv: nodeOptions(isolation),
+      env: handlerEnvironment(process.env),
+      serialization: 'advanced',
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      detached: HAS_GROUPS,
+    })
+    this.#child = child
+    this.#output = new OutputTap(child.stdout, child.stderr)
+    child.on('message', (message: unknown) => this.#receive(message))
+    this.gone = new Promise((resolve) => {
+      const gone = (): void => {
+        resolve()
+        this.#exited()
+      }
+      // What it sent may still be on its way when it has exited.
+      child.once('exit', () => (child.connected ? child.once('disconnect', gone) : gone()))
+      child.on('error', (error) => {
+        this.#dying ??= toFailure(error)
+        if (child.pid === undefined) gone()
+      })
+    })
+    this.#post({ type: 'modules', modules: hrefs })
+    child.unref()
+    for (const stream of [child.stdout, child.stderr]) unref(stream)
+    child.channel?.unref()
+  }
+
+  get isEnding(): boolean {
+    return this.#isEnding
+  }
+
+  /** Loads the module of this position; a process that dies meanwhile tells it in `gone` and leaves this open. */
+  load(position: number): Promise<LoadReply> {
+    return new Promise((resolve) => {
+      this.#onLoaded = resolve
+      this.#post({ type: 'load', position })
+    })
+  }
+
+  /** Throws what an input that cannot be sent throws; then the process is as free as it was. */
+  start(run: PoolRun): void {
+    this.#child.send({ type: 'run', message: runMessage(run) } satisfies ProcessMessage, () => undefined)
+    this.jobs += 1
+    this.#run = run
+    this.#output.begin()
+    this.#child.channel?.ref()
+  }
+
+  abort(run: PoolRun): void {
+    const reason = run.abortReason
+    if (this.#run === run && reason !== null) this.#post({ type: 'abort', task: run.parts.number, reason })
+  }
+
+  isAt(run: PoolRun): boolean {
+    return this.#run === run
+  }
+
+  kill(): void {
+    this.#isEnding = true
+    const { pid } = this.#child
+    if (pid === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    try {
+      process.kill(HAS_GROUPS ? -pid : pid, 'SIGKILL')
+    } catch {
+      this.#child.kill('SIGKILL')
+    }
+  }
+
+  /** Lets it end by itself: it exits when the channel closes. */
+  end(): void {
+    this.#isEnding = true
+    if (this.#child.connected) this.#child.disconnect()
+  }
+
+  #post(message: ProcessMessage): void {
+    // To one that is gone nothing can be said.
+    if (this.#child.connected) this.#child.send(message, () => undefined)
+  }
+
+  #receive(message: unknown): void {
+    const run = this.#run
+    if (isThreadMessage(message)) {
+      if (run !== null && run.parts.number === message.task) serveMessage(run, message, (answer) => this.#post(answer))
+      return
+    }
+    if (typeof message !== 'object' || message === null || !('type' in message)) return
+    const fields = message as Readonly<Record<string, unknown>>
+    if (fields.type === 'loaded') {
+      this.#onLoaded(typeof fields.problem === 'string' ? fields.problem : null)
+    } else if (fields.type === 'dying') this.#dying ??= asFailure(fields.failure)
+    else if (fields.type === 'reply' && run !== null && run.parts.number === fields.task && isReply(fields.reply)) {
+      this.#run = null
+      this.#child.channel?.unref()
+      this.#listener.onReply(this, run, fields.reply)
+    }
+  }
+
+  #exited(): void {
+    this.#isEnding = true
+    const run = this.#run
+    this.#run = null
+    this.#listener.onGone(this, run, this.#reason())
+  }
+
+  #reason(): Failure {
+    const { exitCode, signalCode } = this.#child
+    if (this.#output.tail.includes('heap out of memory')) {
+      const { maxHeapMb } = this.#isolation
+      const limit = maxHeapMb === null ? '' : `; maxHeapMb is ${maxHeapMb}`
+      return { code: 'OUT_OF_MEMORY', message: `it ran out of memory (${signalCode ?? exitCode})${limit}` }
+    }
+    if (this.#dying !== null) return this.#dying
+    const message = signalCode === null ? `it exited with code ${exitCode}` : `it was ended by ${signalCode}`
+    return { code: 'EXITED', message }
+  }
+}
+
+function unref(stream: Readable | null): void {
+  if (stream !== null && 'unref' in stream && typeof stream.unref === 'function') stream.unref()
+}
+
+function asFailure(value: unknown): Failure {
+  const isFailure = typeof value === 'object' && value !== null && 'code' in value && 'message' in value
+  return isFailure ? (value as Failure) : toFailure(value)
+}
+
+function isReply(value: unknown): value is RunReply {
+  if (!Array.isArray(value) || typeof value[0] !== 'number') return false
+  const failure: unknown = value[2]
+  if (failure === undefined) return true
+  if (typeof failure !== 'object' || failure === null) return false
+  const { code, message } = failure as Readonly<Record<string, unknown>>
+  return typeof code === 'string' && typeof message === 'string'
+}
