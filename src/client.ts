@@ -33,6 +33,7 @@ import { type Health, type Maintained, type Stats, StoreOperations } from './sto
 import { createLogger, guardLogger, type Logger, limitWarnings, type Warn } from './telemetry.ts'
 import type { Transaction } from './transactions/caller-transaction.ts'
 import { toSettings, Worker, type WorkerOptions } from './worker.ts'
+import type { WorkerInfo } from './worker-list.ts'
 
 /** A client of ioredis, `Redis` or `Cluster`: read for where and how it connects, and otherwise left alone. */
 export interface StoreClient {
@@ -110,6 +111,8 @@ export interface Holdfast {
   resume(lane: string): Promise<void>
   stats(lane?: string): Promise<Stats>
   lanes(): Promise<readonly LaneStats[]>
+  /** The workers of all processes on this store, the latest beat first; one that died is listed for 5 minutes. */
+  workers(): Promise<readonly WorkerInfo[]>
   health(): Promise<Health>
   maintain(): Promise<Maintained>
   /** Starts a worker; resolves when it is ready to take jobs. */
@@ -243,6 +246,7 @@ function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts):
     resume: (lane: string) => store.resume(lane),
     stats: (lane?: string) => store.stats(lane),
     lanes: () => store.lanes(),
+    workers: () => store.workers(),
     health: () => store.health(),
     maintain: () => store.maintain(),
     worker: async (options: WorkerOptions<never>) => (await startWorker(options)).worker,

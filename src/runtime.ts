@@ -6,13 +6,15 @@ import type { AttemptEnvironment } from './actors/attempt.ts'
 import { Dispatcher } from './actors/dispatcher.ts'
 import type { JobActor } from './actors/job-actor.ts'
 import { LeaseKeeper } from './actors/lease-keeper.ts'
+import type { Membership } from './actors/membership.ts'
 import { Notifier } from './actors/notifier.ts'
 import { PoolActor } from './actors/pool-actor.ts'
 import { type Reaped, Reaper } from './actors/reaper.ts'
 import { Supervisor } from './actors/supervisor.ts'
 import type { Ending } from './actors/turn-queue.ts'
+import { announce } from './announcement.ts'
 import type { Settlement, Verdict } from './backends/protocol/index.ts'
-import { delay, type TimerHandle } from './clock.ts'
+import { delay, type TimerHandle, withDeadline } from './clock.ts'
 import { DEFAULTS } from './config.ts'
 import type { ThreadHandler } from './contract.ts'
 import type { Engine, WorkerSettings } from './engine.ts'
@@ -40,6 +42,7 @@ export class Runtime {
   private readonly supervisor: Supervisor
   private readonly dispatcher: Dispatcher
   private readonly keeper: LeaseKeeper
+  private readonly membership: Membership
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
   private readonly pool: PoolActor | null
   private stopping: Promise<void> | null = null
@@ -101,7 +104,9 @@ export class Runtime {
       onReaped: (reaped) => this.reaped(reaped),
     })
     this.keeper = keeper
-    this.parts = [keeper, reaper, notifier, this.dispatcher]
+    this.membership = announce(engine, settings, () => this.present)
+    // Stopped in reverse: a worker is known until it has drained.
+    this.parts = [this.membership, keeper, reaper, notifier, this.dispatcher]
   }
 
   private environment(): AttemptEnvironment {
@@ -157,6 +162,10 @@ export class Runtime {
     return this.dispatcher.active
   }
 
+  private get present() {
+    return { concurrency: this.concurrency, running: this.activeJobs, isStopping: this.stopping !== null }
+  }
+
   get startedCount(): number {
     return this.dispatcher.startedCount
   }
@@ -208,6 +217,7 @@ export class Runtime {
         this.settings.killGraceMs + DEFAULTS.stopSilenceMs,
       )
       await this.tellTheStore()
+      if (!dispatcher.isQuiet) this.membership.giveUpOnStore()
     }
     this.unlisten()
     await this.supervisor.stop()
@@ -227,14 +237,8 @@ export class Runtime {
     }
   }
 
-  private async atMost(work: Promise<void>, ms: number): Promise<void> {
-    const { timers } = this.engine
-    let timer: unknown = null
-    const timeout = new Promise<void>((resolve) => {
-      timer = timers.set(resolve, ms)
-    })
-    await Promise.race([work, timeout])
-    timers.clear(timer)
+  private atMost(work: Promise<void>, ms: number): Promise<void> {
+    return withDeadline(work, ms, this.engine.timers, () => new Error('late')).catch(() => {})
   }
 
   private settled({ actor, settlement }: Ending, verdict: Verdict): void {

@@ -7,6 +7,7 @@ import type { Clock } from './clock.ts'
 import { parseName } from './config.ts'
 import type { HoldfastError } from './errors.ts'
 import { JOB_STATES, type JobId, type JobState } from './job.ts'
+import { listWorkers, type WorkerInfo } from './worker-list.ts'
 
 /** Counts over one lane or all of them. */
 export interface Stats {
@@ -88,6 +89,11 @@ export class StoreOperations {
 
   async lanes(): Promise<readonly LaneStats[]> {
     return (await this.#context.backend.ask('queue.stats', { lanes: null })).lanes
+  }
+
+  /** The workers of all processes on this store, the latest beat first; one that died is listed for 5 minutes. At most 1,000. */
+  workers(): Promise<readonly WorkerInfo[]> {
+    return listWorkers(this.#context.backend)
   }
 
   /** Takes back expired leases and applies retention, as workers do by themselves from time to time. */

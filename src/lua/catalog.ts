@@ -25,6 +25,9 @@ export const SCRIPT_NAMES = [
   'lease_reap',
   'lease_renew',
   'wake_push',
+  'worker_beat',
+  'worker_gone',
+  'worker_list',
 ] as const
 
 export type ScriptName = (typeof SCRIPT_NAMES)[number]

@@ -35,6 +35,7 @@ import { retrySuite } from './retry.suite.ts'
 import { retryPolicySuite } from './retry-policy.suite.ts'
 import { storeSuite } from './store.suite.ts'
 import { workerSuite } from './worker.suite.ts'
+import { workerListSuite } from './worker-list.suite.ts'
 
 const SUITES = [
   jobEnqueueSuite,
@@ -52,6 +53,7 @@ const SUITES = [
   cancelSuite,
   idempotencySuite,
   workerSuite,
+  workerListSuite,
   shutdownSuite,
   hostileCodeSuite,
   storeSuite,

@@ -14,6 +14,7 @@ import { JobRow } from './row.ts'
 import { settle } from './settle.ts'
 import { statsOf } from './stats.ts'
 import { attemptsOf, claimedOf, expiredOf, storedOf } from './view.ts'
+import { Workers } from './workers.ts'
 
 export class MemoryStore {
   private readonly clock: Clock
@@ -23,6 +24,7 @@ export class MemoryStore {
   private readonly expiring = new Set<JobRow>()
   private readonly lanes = new Map<string, Lane>()
   private readonly keys = new Map<string, JobRow>()
+  private readonly workers = new Workers()
   private sequence = 0
 
   constructor(clock: Clock) {
@@ -47,6 +49,8 @@ export class MemoryStore {
     }),
     'queue.policy': (request) => this.policy(request),
     'store.maintain': (request) => this.maintain(request),
+    'worker.beat': (request) => this.workers.beat(request, this.clock.now()),
+    'worker.list': (request) => this.workers.list(request, this.clock.now()),
     'store.health': () => ({ nowMs: this.clock.now(), details: { jobs: this.jobs.size } }),
   } satisfies SyncBackendHandlers
 

@@ -10,6 +10,7 @@ import { listJobs } from './list.ts'
 import { readJobs, readStats } from './read.ts'
 import type { RedisSession } from './session.ts'
 import { Turn } from './turn.ts'
+import { beat, listWorkers } from './worker.ts'
 
 export class RedisStore {
   readonly session: RedisSession
@@ -54,6 +55,8 @@ export class RedisStore {
     'queue.stats': async ({ lanes }) => readStats(this.session, lanes ?? (await this.registry.list())),
     'queue.policy': (request) => policy(this.context, request),
     'store.maintain': (request) => maintain(this.context, request),
+    'worker.beat': (request) => beat(this.session, request),
+    'worker.list': (request) => listWorkers(this.session, request),
     'store.health': () => health(this.session),
   } satisfies BackendHandlers
 

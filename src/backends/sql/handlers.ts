@@ -7,6 +7,7 @@ import { enqueue } from './enqueue.ts'
 import { progress, reap, renew } from './lease.ts'
 import type { Plan } from './plan.ts'
 import { get, history, list, stats } from './read.ts'
+import { beat, workers } from './worker.ts'
 
 export type PlannedType = Exclude<MessageType, 'store.health'>
 export type Planned = { readonly [T in PlannedType]: (request: Request<T>) => Plan<Reply<T>> }
@@ -31,6 +32,8 @@ export function plansOf({ turn }: Dialect): Planned {
     'queue.stats': stats,
     'queue.policy': policy,
     'store.maintain': maintain,
+    'worker.beat': beat,
+    'worker.list': workers,
   }
 }
 
@@ -40,6 +43,7 @@ const READS: ReadonlySet<MessageType> = new Set<MessageType>([
   'job.history',
   'queue.stats',
   'store.health',
+  'worker.list',
 ])
 
 /** True when the message writes nothing, so it need not wait for writers. */

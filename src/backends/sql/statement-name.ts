@@ -40,6 +40,9 @@ export const SHARED_STATEMENTS = [
   'output_drop',
   'stats_count',
   'stats_count_lane',
+  'worker_beat',
+  'worker_gone',
+  'worker_list',
 ] as const
 
 /** Claiming is where the dialects differ: SQLite looks and grants row by row, PostgreSQL in one statement. */
