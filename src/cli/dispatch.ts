@@ -13,6 +13,7 @@ import { lanesCommand, pauseCommand, resumeCommand, statsCommand } from './comma
 import { dlqCommand, explainCommand, jobCommand, jobsCommand } from './command/read.ts'
 import { benchCommand, maintainCommand, migrateCommand } from './command/upkeep.ts'
 import { workCommand } from './command/work.ts'
+import { workersCommand } from './command/workers.ts'
 import type { Command, CommandContext, ExitCode } from './command.ts'
 import { describeError } from './failure.ts'
 import { mayColour, Output } from './output.ts'
@@ -30,6 +31,7 @@ const COMMANDS: readonly Command[] = [
   retryCommand,
   dlqCommand,
   lanesCommand,
+  workersCommand,
   statsCommand,
   pauseCommand,
   resumeCommand,

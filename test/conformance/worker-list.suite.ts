@@ -2,34 +2,14 @@
 import { defineJob, type Holdfast, handle, type WorkerInfo } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import type { Backend } from '#dist/src/backends/backend.js'
-import type { WorkerBeat } from '#dist/src/backends/protocol/index.js'
 import { HoldfastError } from '#dist/src/errors.js'
 import { eventually, gate } from '../support/event.ts'
 import { over } from '../support/faulty-backend.ts'
+import { announce, beatOf } from '../support/protocol.ts'
 import type { SuiteContext } from './harness.ts'
 
 const task = defineJob<unknown>('task')
 const FORGET_MS = 300_000
-
-const beatOf = (id: string, overrides: Partial<WorkerBeat> = {}): WorkerBeat => ({
-  id,
-  lanes: ['default'],
-  types: ['task'],
-  moreTypes: 0,
-  moreLanes: 0,
-  concurrency: 3,
-  running: 1,
-  isStopping: false,
-  host: 'a',
-  pid: 7,
-  upMs: 60_000,
-  nodeVersion: '20.0.0',
-  version: '0.0.1',
-  ...overrides,
-})
-
-const announce = (raw: Backend, workers: readonly WorkerBeat[], gone: readonly string[] = []) =>
-  raw.call('worker.beat', { workers, gone, forgetAfterMs: FORGET_MS })
 
 const idsOf = async (hf: Holdfast): Promise<readonly string[]> => (await hf.workers()).map(({ id }) => id).sort()
 

@@ -13,7 +13,7 @@ import { Lane } from './lane.ts'
 import { JobRow } from './row.ts'
 import { settle } from './settle.ts'
 import { statsOf } from './stats.ts'
-import { attemptsOf, claimedOf, expiredOf, storedOf } from './view.ts'
+import { aheadOf, attemptsOf, claimedOf, expiredOf, storedOf } from './view.ts'
 import { Workers } from './workers.ts'
 
 export class MemoryStore {
@@ -41,6 +41,9 @@ export class MemoryStore {
     'job.promote': (request) => this.promote(request),
     'job.get': ({ ids }) => ({
       jobs: ids.map((id) => viewOf(this.jobs.get(id), (row) => storedOf(row, true)) ?? null),
+    }),
+    'job.ahead': ({ ids, limit }) => ({
+      ahead: ids.map((id) => aheadOf(this.jobs.get(id), this.jobs.values(), limit)),
     }),
     'job.list': (request) => this.list(request),
     'job.history': ({ ids }) => ({ attempts: ids.map((id) => viewOf(this.jobs.get(id), attemptsOf) ?? []) }),

@@ -1,6 +1,7 @@
 /** The Redis store as the table of messages: each is one or a few atomic scripts, in the slot of its lane. */
 import type { Clock } from '../../clock.ts'
 import type { BackendHandlers } from '../protocol/index.ts'
+import { ahead } from './ahead.ts'
 import { cancel, health, maintain, policy, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
 import type { LaneListener } from './lane-listener.ts'
@@ -45,6 +46,7 @@ export class RedisStore {
     'job.get': async ({ ids }) => ({
       jobs: (await readJobs(this.session, ids, true)).map((view) => view?.job ?? null),
     }),
+    'job.ahead': (request) => ahead(this.session, request),
     'job.list': async (request) => {
       const lanes = request.lane === null ? await this.registry.list() : [request.lane]
       return listJobs(this.session, request, lanes)

@@ -6,7 +6,7 @@ import { cancel, maintain, policy, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
 import { progress, reap, renew } from './lease.ts'
 import type { Plan } from './plan.ts'
-import { get, history, list, stats } from './read.ts'
+import { ahead, get, history, list, stats } from './read.ts'
 import { beat, workers } from './worker.ts'
 
 export type PlannedType = Exclude<MessageType, 'store.health'>
@@ -27,6 +27,7 @@ export function plansOf({ turn }: Dialect): Planned {
     'job.cancel': cancel,
     'job.promote': promote,
     'job.get': get,
+    'job.ahead': ahead,
     'job.list': list,
     'job.history': history,
     'queue.stats': stats,
@@ -39,6 +40,7 @@ export function plansOf({ turn }: Dialect): Planned {
 
 const READS: ReadonlySet<MessageType> = new Set<MessageType>([
   'job.get',
+  'job.ahead',
   'job.list',
   'job.history',
   'queue.stats',

@@ -16,6 +16,7 @@ export const SHARED_STATEMENTS = [
   'deadline_passed',
   'due_lanes',
   'due_promote',
+  'job_ahead',
   'job_delete',
   'job_end',
   'job_enqueue',
