@@ -13,6 +13,7 @@ import { type Reaped, Reaper } from './actors/reaper.ts'
 import { Supervisor } from './actors/supervisor.ts'
 import type { Ending } from './actors/turn-queue.ts'
 import { announce } from './announcement.ts'
+import { attemptFields } from './attempt-fields.ts'
 import type { Settlement, Verdict } from './backends/protocol/index.ts'
 import { delay, type TimerHandle, withDeadline } from './clock.ts'
 import { DEFAULTS } from './config.ts'
@@ -23,6 +24,7 @@ import { toFailure } from './failure.ts'
 import type { JobId, JobState } from './job.ts'
 import { type JobEventFields, logAttempt } from './telemetry.ts'
 import { WorkerListeners } from './worker-events.ts'
+import { judgeWorker, type WorkerHealth } from './worker-health.ts'
 
 const EVENT_OF = {
   complete: 'complete',
@@ -32,6 +34,9 @@ const EVENT_OF = {
   release: 'release',
   requeue: 'expire',
 } as const
+
+/** A worker with a free slot that has not claimed for so many polls, and for the time that a call may take, is stuck. */
+const QUIET_POLLS = 5
 
 export class Runtime {
   readonly events = new WorkerListeners((event, error) => {
@@ -43,6 +48,7 @@ export class Runtime {
   private readonly dispatcher: Dispatcher
   private readonly keeper: LeaseKeeper
   private readonly membership: Membership
+  private readonly strays = new Set<unknown>()
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
   private readonly pool: PoolActor | null
   private stopping: Promise<void> | null = null
@@ -126,6 +132,7 @@ export class Runtime {
       queueRetry: settings.queueRetry,
       context: settings.context,
       inspect: engine.inspect,
+      strays: this.strays,
       progress: engine.progress,
       enqueue: engine.enqueue,
     }
@@ -164,6 +171,15 @@ export class Runtime {
 
   private get present() {
     return { concurrency: this.concurrency, running: this.activeJobs, isStopping: this.stopping !== null }
+  }
+
+  /** Whether this worker can get at jobs. */
+  health(): WorkerHealth {
+    const { id: workerId, leaseMs, pollMs } = this.settings
+    const { running, concurrency: slots, isStopping } = this.present
+    const quietMaxMs = QUIET_POLLS * pollMs + this.engine.backend.deadlineMs
+    const facts = { workerId, running, slots, isStopping, fatal: this.fatalError, leaseMs, quietMaxMs }
+    return judgeWorker({ ...this.dispatcher.pulse.read(), ...facts, strays: this.strays.size })
   }
 
   get startedCount(): number {
@@ -248,7 +264,7 @@ export class Runtime {
     }
     const state = actor.lifecycle.send(verdict === 'cancelled' ? 'cancel' : EVENT_OF[settlement.kind])
     if (this.isHeard(settlement.kind, state)) {
-      const fields = this.describe(actor, settlement, state)
+      const fields = attemptFields(actor, settlement, state)
       logAttempt(this.engine.logger, fields)
       this.emit(settlement.kind, fields)
     }
@@ -259,23 +275,6 @@ export class Runtime {
   private isHeard(kind: Settlement['kind'], state: JobState): boolean {
     if (kind !== 'complete' || state !== 'completed') return true
     return this.events.has('completed') || this.engine.logger.isLevelEnabled('debug')
-  }
-
-  private describe(actor: JobActor, settlement: Settlement, state: JobState): JobEventFields {
-    const { job } = actor
-    return {
-      jobId: job.id,
-      type: job.type,
-      lane: job.lane,
-      attempt: job.attempt,
-      workerId: this.settings.id,
-      durationMs: settlement.durationMs,
-      state,
-      traceId: job.traceId,
-      failure: 'failure' in settlement ? settlement.failure : null,
-      retryInMs: settlement.kind === 'retry' && state === 'retry_wait' ? settlement.delayMs : null,
-      dlqCode: settlement.kind === 'dead' ? settlement.code : null,
-    }
   }
 
   private emit(kind: Settlement['kind'], fields: JobEventFields): void {
@@ -324,6 +323,7 @@ export class Runtime {
   }
 
   private blocked(blockedMs: number): void {
+    this.dispatcher.pulse.stoodStill(blockedMs)
     this.engine.logger.warn(
       { blocked_ms: Math.round(blockedMs), worker_id: this.settings.id },
       'the main loop stood still',

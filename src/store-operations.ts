@@ -7,6 +7,7 @@ import type { Clock } from './clock.ts'
 import { parseName } from './config.ts'
 import type { HoldfastError } from './errors.ts'
 import { JOB_STATES, type JobId, type JobState } from './job.ts'
+import type { WorkerHealth } from './worker-health.ts'
 import { listWorkers, type WorkerInfo } from './worker-list.ts'
 
 /** Counts over one lane or all of them. */
@@ -20,16 +21,21 @@ export interface Stats {
   readonly lanes: readonly LaneStats[]
 }
 
+/** Plain data, fit to be the body of a health check: 200 when `ok`, else 503. */
 export interface Health {
-  /** False when the store does not answer, or the workers of this process have not been able to claim. */
+  /** False when the store does not answer, or a worker of this process cannot get at jobs. */
   readonly ok: boolean
+  /** What is wrong, a sentence each; empty when `ok`. */
+  readonly problems: readonly string[]
   readonly claiming: {
     readonly ok: boolean
+    /** Those of this process that have not given up. */
     readonly workers: number
-    /** Epoch milliseconds of the last turn that the store answered; null: none yet. */
+    /** Epoch milliseconds of the last claim that the store answered; null: none yet. */
     readonly lastTurnAt: number | null
     readonly failuresInARow: number
     readonly lastError: string | null
+    readonly each: readonly WorkerHealth[]
   }
   readonly store: {
     readonly ok: boolean
@@ -45,7 +51,7 @@ export interface StoreOperationsContext {
   readonly clock: Clock
   readonly retention: Retention
   /** The workers of this client; one that gave up says why. */
-  readonly workers: () => readonly { readonly fatal: HoldfastError | null }[]
+  readonly workers: () => readonly { readonly fatal: HoldfastError | null; health(): WorkerHealth }[]
   readonly onEnded: (id: JobId) => void
 }
 
@@ -111,38 +117,43 @@ export class StoreOperations {
 
   /** Answers within about 2 s and never rejects: what is wrong is in the answer. */
   async health(): Promise<Health> {
-    const { backend, clock } = this.#context
-    const turns = backend.contact('job.turn')
+    const store = await this.#storeHealth()
+    const claiming = this.#claimingHealth()
+    const problems = claiming.each.flatMap((worker) =>
+      worker.problems.map((problem) => `worker ${worker.workerId}: ${problem}`),
+    )
+    if (problems.length === 0 && !claiming.ok)
+      problems.push(`claims fail: ${claiming.lastError ?? 'none was answered yet'}`)
+    if (store.error !== null) problems.unshift(`the store does not answer: ${store.error}`)
+    return { ok: store.ok && claiming.ok, problems, claiming, store }
+  }
+
+  #claimingHealth(): Health['claiming'] {
+    const turns = this.#context.backend.contact('job.turn')
     const all = this.#context.workers()
+    const each = all.map((worker) => worker.health())
     const fatal = all.find((worker) => worker.fatal !== null)?.fatal ?? null
-    const workers = all.filter((worker) => worker.fatal === null).length
-    const isAnswered = turns.lastOkAt !== null && turns.failuresInARow === 0
-    const isClaiming = fatal === null && (workers === 0 || isAnswered)
-    const claiming = {
-      ok: isClaiming,
-      workers,
+    // A claim that is being repeated has not failed yet for its worker, and does already for whoever asks.
+    const isFailing = all.length > 0 && turns.failuresInARow > 0
+    return {
+      ok: !isFailing && each.every((worker) => worker.ok),
+      workers: all.filter((worker) => worker.fatal === null).length,
       lastTurnAt: turns.lastOkAt,
       failuresInARow: turns.failuresInARow,
       lastError: fatal?.message ?? turns.lastError?.message ?? null,
+      each,
     }
+  }
+
+  async #storeHealth(): Promise<Health['store']> {
+    const { backend, clock } = this.#context
+    const { name } = backend.backend
     const startedAt = clock.monotonic()
     try {
       const { details } = await backend.ask('store.health', {})
-      const store = {
-        ok: true,
-        name: backend.backend.name,
-        latencyMs: clock.monotonic() - startedAt,
-        error: null,
-        details,
-      }
-      return { ok: isClaiming, claiming, store }
+      return { ok: true, name, latencyMs: clock.monotonic() - startedAt, error: null, details }
     } catch (error) {
-      const { message } = error as HoldfastError
-      return {
-        ok: false,
-        claiming,
-        store: { ok: false, name: backend.backend.name, latencyMs: null, error: message, details: {} },
-      }
+      return { ok: false, name, latencyMs: null, error: (error as HoldfastError).message, details: {} }
     }
   }
 }

@@ -43,6 +43,8 @@ export interface AttemptEnvironment {
   readonly queueRetry: ReadonlyMap<string, RetryOption>
   readonly context: unknown
   readonly inspect: Inspect | null
+  /** Handlers that were given up after their grace, as long as they run. */
+  readonly strays: Set<unknown>
   readonly progress: (job: ClaimedJob, value: unknown) => Promise<void>
   readonly enqueue: (
     job: JobContract | string,

@@ -130,6 +130,7 @@ export class JobActor implements AttemptOwner, Member {
       'a handler ignored its signal; its slot is used again',
     )
     this.failed(reason)
+    this.env.strays.add(this)
   }
 
   /** The timeout runs from the start of the handler; `startMs` is what its thread may take to get there. */
@@ -219,7 +220,10 @@ export class JobActor implements AttemptOwner, Member {
   }
 
   private succeeded(output: unknown): void {
-    if (this.isOver) return
+    if (this.isOver) {
+      this.env.strays.delete(this)
+      return
+    }
     const code = this.abortReason?.code
     if (code === 'TIMEOUT' || code === 'DEADLINE_EXCEEDED' || code === 'LEASE_LOST') {
       this.failed(this.abortReason)
@@ -267,7 +271,8 @@ export class JobActor implements AttemptOwner, Member {
   }
 
   private failed(error: unknown): void {
-    if (!this.isOver) this.ended(failureOf(error))
+    if (this.isOver) this.env.strays.delete(this)
+    else this.ended(failureOf(error))
   }
 
   /** An attempt that did not succeed: why it was stopped, if it was, outweighs what the handler threw. */
