@@ -29,7 +29,7 @@ import {
 } from './job-operations.ts'
 import { createUlidFactory, type Random, systemRandom } from './random.ts'
 import { Runtime } from './runtime.ts'
-import { type Health, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
+import { type Health, type HealthOptions, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
 import { createLogger, guardLogger, type Logger, limitWarnings, type Warn } from './telemetry.ts'
 import type { Transaction } from './transactions/caller-transaction.ts'
 import { toSettings, Worker, type WorkerOptions } from './worker.ts'
@@ -113,7 +113,7 @@ export interface Holdfast {
   lanes(): Promise<readonly LaneStats[]>
   /** The workers of all processes on this store, the latest beat first; one that died is listed for 5 minutes. */
   workers(): Promise<readonly WorkerInfo[]>
-  health(): Promise<Health>
+  health(options?: HealthOptions): Promise<Health>
   maintain(): Promise<Maintained>
   /** Starts a worker; resolves when it is ready to take jobs. */
   worker<Context = AppContext>(options: WorkerOptions<Context>): Promise<Worker>
@@ -247,7 +247,7 @@ function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts):
     stats: (lane?: string) => store.stats(lane),
     lanes: () => store.lanes(),
     workers: () => store.workers(),
-    health: () => store.health(),
+    health: (options?: HealthOptions) => store.health(options),
     maintain: () => store.maintain(),
     worker: async (options: WorkerOptions<never>) => (await startWorker(options)).worker,
     runUntilEmpty: async (options: WorkerOptions<never>) => {

@@ -41,9 +41,16 @@ export interface Health {
     readonly ok: boolean
     readonly name: string
     readonly latencyMs: number | null
+    /** How far the store's clock is ahead of this process's; null: the store did not answer. */
+    readonly clockAheadMs: number | null
     readonly error: string | null
     readonly details: Readonly<Record<string, string | number | boolean>>
   }
+}
+
+export interface HealthOptions {
+  /** Also asks which rights this user lacks on the store: `store.details.missingRights`, by name; empty: none. */
+  readonly rights?: boolean
 }
 
 export interface StoreOperationsContext {
@@ -116,8 +123,8 @@ export class StoreOperations {
   }
 
   /** Answers within about 2 s and never rejects: what is wrong is in the answer. */
-  async health(): Promise<Health> {
-    const store = await this.#storeHealth()
+  async health(options: HealthOptions = {}): Promise<Health> {
+    const store = await this.#storeHealth(options.rights === true)
     const claiming = this.#claimingHealth()
     const problems = claiming.each.flatMap((worker) =>
       worker.problems.map((problem) => `worker ${worker.workerId}: ${problem}`),
@@ -145,15 +152,19 @@ export class StoreOperations {
     }
   }
 
-  async #storeHealth(): Promise<Health['store']> {
+  async #storeHealth(rights: boolean): Promise<Health['store']> {
     const { backend, clock } = this.#context
     const { name } = backend.backend
     const startedAt = clock.monotonic()
     try {
-      const { details } = await backend.ask('store.health', {})
-      return { ok: true, name, latencyMs: clock.monotonic() - startedAt, error: null, details }
+      const { details, nowMs } = await backend.ask('store.health', rights ? { rights } : {})
+      const latencyMs = clock.monotonic() - startedAt
+      // The store looked at its clock somewhere in between.
+      const clockAheadMs = Math.round(nowMs - clock.now() + latencyMs / 2)
+      return { ok: true, name, latencyMs, clockAheadMs, error: null, details }
     } catch (error) {
-      return { ok: false, name, latencyMs: null, error: (error as HoldfastError).message, details: {} }
+      const { message } = error as HoldfastError
+      return { ok: false, name, latencyMs: null, clockAheadMs: null, error: message, details: {} }
     }
   }
 }

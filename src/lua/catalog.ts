@@ -24,6 +24,7 @@ export const SCRIPT_NAMES = [
   'lease_find',
   'lease_reap',
   'lease_renew',
+  'rights_check',
   'wake_push',
   'worker_beat',
   'worker_gone',

@@ -186,6 +186,7 @@ export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): r
     lease_find: [`:${WORKER}:nonce.`, 0, 100],
     lease_reap: [100, settlements.length, ...settlements.flat()],
     lease_renew: [60_000, 'r1', of('r1'), 'x1', of('x1'), 'f1', ''],
+    rights_check: ['get', 'zadd', 'flushall'],
     wake_push: [1],
     worker_beat: [60_000, 'w1', '{}', 'w2', '{}'],
     worker_gone: ['gone', 'w2'],

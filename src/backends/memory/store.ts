@@ -54,7 +54,10 @@ export class MemoryStore {
     'store.maintain': (request) => this.maintain(request),
     'worker.beat': (request) => this.workers.beat(request, this.clock.now()),
     'worker.list': (request) => this.workers.list(request, this.clock.now()),
-    'store.health': () => ({ nowMs: this.clock.now(), details: { jobs: this.jobs.size } }),
+    'store.health': ({ rights = false }) => ({
+      nowMs: this.clock.now(),
+      details: { jobs: this.jobs.size, ...(rights ? { missingRights: '' } : {}) },
+    }),
   } satisfies SyncBackendHandlers
 
   private lane(name: string): Lane {

@@ -59,7 +59,7 @@ export class RedisStore {
     'store.maintain': (request) => maintain(this.context, request),
     'worker.beat': (request) => beat(this.session, request),
     'worker.list': (request) => listWorkers(this.session, request),
-    'store.health': () => health(this.session),
+    'store.health': (request) => health(this.session, request),
   } satisfies BackendHandlers
 
   private get context() {
