@@ -100,7 +100,7 @@ ${failures.join('\n')}
 /** Which script is given which key of a lane. */
 function keysOfScripts() {
   const scripts = Object.values(loadCatalog()).filter(
-    ({ name }) => !/^(?:lane_register|lane_probe|wake_push|keyspace_step)$/.test(name),
+    ({ name }) => !/^(?:lane_register|lane_probe|wake_push|keyspace_step|rights_check|worker_\w+)$/.test(name),
   )
   const roles = [...new Set(scripts.flatMap(({ keys }) => keys))]
   const given = (role, isWriting) =>

@@ -29,10 +29,11 @@ import {
 } from './job-operations.ts'
 import { createUlidFactory, type Random, systemRandom } from './random.ts'
 import { Runtime } from './runtime.ts'
-import { type Health, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
+import { type Health, type HealthOptions, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
 import { createLogger, guardLogger, type Logger, limitWarnings, type Warn } from './telemetry.ts'
 import type { Transaction } from './transactions/caller-transaction.ts'
 import { toSettings, Worker, type WorkerOptions } from './worker.ts'
+import type { WorkerInfo } from './worker-list.ts'
 
 /** A client of ioredis, `Redis` or `Cluster`: read for where and how it connects, and otherwise left alone. */
 export interface StoreClient {
@@ -110,7 +111,9 @@ export interface Holdfast {
   resume(lane: string): Promise<void>
   stats(lane?: string): Promise<Stats>
   lanes(): Promise<readonly LaneStats[]>
-  health(): Promise<Health>
+  /** The workers of all processes on this store, the latest beat first; one that died is listed for 5 minutes. */
+  workers(): Promise<readonly WorkerInfo[]>
+  health(options?: HealthOptions): Promise<Health>
   maintain(): Promise<Maintained>
   /** Starts a worker; resolves when it is ready to take jobs. */
   worker<Context = AppContext>(options: WorkerOptions<Context>): Promise<Worker>
@@ -243,7 +246,8 @@ function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts):
     resume: (lane: string) => store.resume(lane),
     stats: (lane?: string) => store.stats(lane),
     lanes: () => store.lanes(),
-    health: () => store.health(),
+    workers: () => store.workers(),
+    health: (options?: HealthOptions) => store.health(options),
     maintain: () => store.maintain(),
     worker: async (options: WorkerOptions<never>) => (await startWorker(options)).worker,
     runUntilEmpty: async (options: WorkerOptions<never>) => {

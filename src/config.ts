@@ -43,6 +43,13 @@ export const DEFAULTS = {
   killGraceMs: 2_000,
   /** What a thread or process gets to end when it is ended by force, before its slot counts as lost. */
   lostAfterMs: 1_000,
+  /** A worker says this often that it is there; */
+  workerBeatMs: 5_000,
+  /** … counts as gone when it has not for so long, by the store's clock; */
+  workerLiveMs: 15_000,
+  /** … and is forgotten after this. */
+  workerForgetMs: 300_000,
+  workerListMax: 1_000,
   callDeadlineMs: 10_000,
   /** Longest that `health()` waits for the store. */
   healthDeadlineMs: 2_000,

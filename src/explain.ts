@@ -2,6 +2,7 @@
  * Explains a job from its record and attempts: what happened, why, who owned it, what comes next. Pure, and so worded alike
  * on every store.
  */
+import { type Blocker, blockersOf, type ExplainContext, span } from './blockers.ts'
 import { type AttemptRecord, type Failure, isTerminal, type JobId, type JobRecord, type JobState } from './job.ts'
 
 /** What will happen, or can be done, next. */
@@ -9,7 +10,14 @@ export type NextAction =
   | { readonly kind: 'wait_for_worker' }
   | { readonly kind: 'run_at'; readonly at: number }
   | { readonly kind: 'retry_at'; readonly at: number }
-  | { readonly kind: 'running'; readonly workerId: string; readonly leaseExpiresAt: number | null }
+  | {
+      readonly kind: 'running'
+      readonly workerId: string
+      readonly startedAt: number | null
+      readonly leaseExpiresAt: number | null
+      /** Whether its worker is heard of; `unknown`: it is not among the workers that the store knows. */
+      readonly owner: 'alive' | 'silent' | 'unknown'
+    }
   | { readonly kind: 'wait_for_parent' }
   | { readonly kind: 'replayable' }
   | { readonly kind: 'none' }
@@ -40,9 +48,13 @@ export interface Explanation {
   readonly lastError: Failure | null
   readonly dlqCode: string | null
   readonly replayOf: JobId | null
+  /** Somebody asked for its cancellation while it ran. */
+  readonly cancelRequested: boolean
   readonly traceId: string | null
   readonly durations: { readonly totalMs: number; readonly processingMs: number; readonly waitingMs: number }
   readonly nextAction: NextAction
+  /** Why it does not run now, the reason to look at first in front; empty when nothing is known to hold it up. */
+  readonly blockers: readonly Blocker[]
   /** What a person may do about it; null when nothing is wrong. */
   readonly suggestedAction: string | null
   readonly events: readonly ExplainEvent[]
@@ -65,7 +77,9 @@ const SUGGESTIONS: Readonly<Record<string, string>> = {
   LEASE_EXPIRED: 'Its worker died or stopped renewing; it runs again by itself.',
 }
 
-export function explainJob(job: JobRecord, attempts: readonly AttemptRecord[], nowMs: number): Explanation {
+export function explainJob(job: JobRecord, attempts: readonly AttemptRecord[], context: ExplainContext): Explanation {
+  const { nowMs } = context
+  const blockers = blockersOf(job, context)
   const processingMs = attempts.reduce(
     (sum, attempt) => sum + (attempt.durationMs ?? (attempt.finishedAt ?? nowMs) - attempt.startedAt),
     0,
@@ -85,16 +99,34 @@ export function explainJob(job: JobRecord, attempts: readonly AttemptRecord[], n
     lastError: job.lastFailure,
     dlqCode: job.dlqCode,
     replayOf: job.replayOf,
+    cancelRequested: job.cancelRequested,
     traceId: job.traceId,
     durations: { totalMs, processingMs, waitingMs: Math.max(0, totalMs - processingMs) },
-    nextAction: nextActionOf(job),
-    suggestedAction: code === undefined ? null : (SUGGESTIONS[code] ?? 'Look at the last error.'),
+    nextAction: nextActionOf(job, context),
+    blockers,
+    suggestedAction:
+      adviceOn(blockers) ?? (code === undefined ? null : (SUGGESTIONS[code] ?? 'Look at the last error.')),
     events: eventsOf(job, attempts),
-    summary: summaryOf(job, nowMs),
+    summary: summaryOf(job, context, blockers),
   }
 }
 
-function nextActionOf(job: JobRecord): NextAction {
+/** What to do about what holds a job up; kinds that pass by themselves have none. */
+const ADVICE: Partial<Readonly<Record<Blocker['kind'], string>>> = {
+  paused: 'Resume the lane (holdfast resume LANE) when whatever it was paused for is over.',
+  no_worker: 'Start a worker for the lane, or look why those that were there have gone (holdfast workers).',
+  no_handler: 'Deploy a handler for this type to the workers of the lane, or pause the lane until then.',
+  mixed_handlers: 'Give all workers of the lane the same handlers, or the type a lane of its own.',
+  owner_silent: 'Look at the process and host of the worker; the job goes on elsewhere when its lease runs out.',
+  lease_expired: 'Start a worker, or run holdfast maintain; both take it back.',
+  busy: 'Add workers or slots if it must start sooner, or look at what runs (holdfast jobs --state running).',
+  key_limit: 'Wait for the jobs that hold the key, or look at why they take so long.',
+}
+
+const adviceOn = (blockers: readonly Blocker[]): string | null =>
+  blockers.map(({ kind }) => ADVICE[kind]).find((advice) => advice !== undefined) ?? null
+
+function nextActionOf(job: JobRecord, { workers }: ExplainContext): NextAction {
   switch (job.state) {
     case 'waiting':
       return { kind: 'wait_for_parent' }
@@ -103,7 +135,13 @@ function nextActionOf(job: JobRecord): NextAction {
     case 'queued':
       return { kind: 'wait_for_worker' }
     case 'running':
-      return { kind: 'running', workerId: job.workerId ?? '', leaseExpiresAt: job.leaseExpiresAt }
+      return {
+        kind: 'running',
+        workerId: job.workerId ?? '',
+        startedAt: job.startedAt,
+        leaseExpiresAt: job.leaseExpiresAt,
+        owner: ownerOf(job, workers),
+      }
     case 'retry_wait':
       return { kind: 'retry_at', at: job.runAt }
     case 'dlq':
@@ -114,6 +152,12 @@ function nextActionOf(job: JobRecord): NextAction {
     default:
       return job.state satisfies never
   }
+}
+
+function ownerOf({ workerId }: JobRecord, workers: ExplainContext['workers']): 'alive' | 'silent' | 'unknown' {
+  const owner = workers?.find(({ id }) => id === workerId)
+  if (owner === undefined) return 'unknown'
+  return owner.isAlive ? 'alive' : 'silent'
 }
 
 function eventsOf(job: JobRecord, attempts: readonly AttemptRecord[]): readonly ExplainEvent[] {
@@ -145,21 +189,25 @@ function eventsOf(job: JobRecord, attempts: readonly AttemptRecord[]): readonly 
   return events
 }
 
-function summaryOf(job: JobRecord, nowMs: number): string {
+function summaryOf(job: JobRecord, { nowMs }: ExplainContext, blockers: readonly Blocker[]): string {
   const tries = `attempt ${job.attempts} of ${job.maxAttempts}`
   const error = job.lastFailure === null ? '' : `${job.lastFailure.code}: ${firstLine(job.lastFailure.message)}`
-  const inSeconds = `${Math.max(0, Math.round((job.runAt - nowMs) / 100) / 10)} s`
+  const inTime = span(Math.max(0, job.runAt - nowMs))
+  const first = blockers.find(({ kind }) => kind !== 'not_due')
+  const why = first === undefined ? '' : `; ${first.text}`
   switch (job.state) {
     case 'waiting':
       return 'waits for its parent to complete'
     case 'scheduled':
-      return `not due yet; becomes ready in ${inSeconds}`
+      return `not due yet; becomes ready in ${inTime}${why}`
     case 'queued':
-      return error === '' ? `ready; waits for a worker of lane ${job.lane}` : `ready to run again after ${error}`
-    case 'running':
-      return `${tries} runs on ${job.workerId ?? 'a worker'}${job.cancelRequested ? '; cancellation was requested' : ''}`
+      return readySummary(job, error, why)
+    case 'running': {
+      const cancelled = job.cancelRequested ? '; cancellation was requested' : ''
+      return `${tries} runs on ${job.workerId ?? 'a worker'}${cancelled}${why}`
+    }
     case 'retry_wait':
-      return `${tries} failed with ${error}; runs again in ${inSeconds}`
+      return `${tries} failed with ${error}; runs again in ${inTime}${why}`
     case 'completed':
       return job.attempts <= 1
         ? `completed at the first attempt on ${job.workerId ?? 'a worker'}`
@@ -171,6 +219,11 @@ function summaryOf(job: JobRecord, nowMs: number): string {
     default:
       return job.state satisfies never
   }
+}
+
+function readySummary({ lane }: JobRecord, error: string, why: string): string {
+  if (error !== '') return `ready to run again after ${error}${why}`
+  return why === '' ? `ready; waits for a worker of lane ${lane}` : `ready${why}`
 }
 
 const firstLine = (text: string): string => text.split('\n', 1)[0] ?? ''

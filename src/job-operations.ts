@@ -21,6 +21,7 @@ import { checkInput, type DefinitionContext, type EnqueueTarget, toDefinition, t
 import { type EnqueueTxRequest, enqueueTx } from './enqueue-tx.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
 import { type Explanation, explainJob } from './explain.ts'
+import { contextOf } from './explain-context.ts'
 import {
   type AttemptRecord,
   isTerminal,
@@ -174,11 +175,8 @@ export class JobOperations {
     const job = await this.#stored(id)
     if (job === null) return null
     const { backend } = this.#context
-    const [history, health] = await Promise.all([
-      backend.ask('job.history', { ids: [id] }),
-      backend.ask('store.health', {}),
-    ])
-    return explainJob(toRecord(job), history.attempts[0] ?? [], health.nowMs)
+    const [history, context] = await Promise.all([backend.ask('job.history', { ids: [id] }), contextOf(job, backend)])
+    return explainJob(toRecord(job), history.attempts[0] ?? [], context)
   }
 
   /**

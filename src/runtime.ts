@@ -8,12 +8,15 @@ import { Dispatcher } from './actors/dispatcher.ts'
 import type { JobActor } from './actors/job-actor.ts'
 import { LeaseKeeper } from './actors/lease-keeper.ts'
 import { type LostSlot, LostSlots } from './actors/lost-slots.ts'
+import type { Membership } from './actors/membership.ts'
 import { Notifier } from './actors/notifier.ts'
 import { PoolActor } from './actors/pool-actor.ts'
 import { type Reaped, Reaper } from './actors/reaper.ts'
 import { Shutdown } from './actors/shutdown.ts'
 import { Supervisor } from './actors/supervisor.ts'
 import type { Ending } from './actors/turn-queue.ts'
+import { announce } from './announcement.ts'
+import { attemptFields } from './attempt-fields.ts'
 import type { Settlement, Verdict } from './backends/protocol/index.ts'
 import { delay } from './clock.ts'
 import { DEFAULTS } from './config.ts'
@@ -24,6 +27,7 @@ import { toFailure } from './failure.ts'
 import type { JobId, JobState } from './job.ts'
 import { type JobEventFields, logAttempt } from './telemetry.ts'
 import { WorkerListeners } from './worker-events.ts'
+import { judgeWorker, type WorkerHealth } from './worker-health.ts'
 
 const EVENT_OF = {
   complete: 'complete',
@@ -34,6 +38,9 @@ const EVENT_OF = {
   requeue: 'expire',
 } as const
 
+/** A worker with a free slot that has not claimed for so many polls, and for the time that a call may take, is stuck. */
+const QUIET_POLLS = 5
+
 export class Runtime {
   readonly events = new WorkerListeners((event, error) => {
     this.engine.logger.error({ event, err: toFailure(error) }, 'a listener of the worker failed')
@@ -43,6 +50,7 @@ export class Runtime {
   private readonly supervisor: Supervisor
   private readonly dispatcher: Dispatcher
   private readonly keeper: LeaseKeeper
+  private readonly membership: Membership
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
   private readonly pool: PoolActor | null
   private stopping: Promise<void> | null = null
@@ -108,7 +116,9 @@ export class Runtime {
     })
     this.keeper = keeper
     this.shutdown = new Shutdown({ timers, dispatcher: this.dispatcher, keeper, killGraceMs: settings.killGraceMs })
-    this.parts = [keeper, reaper, cancels, notifier, this.dispatcher]
+    this.membership = announce(engine, settings, () => this.present)
+    // Stopped in reverse: a worker is known until it has drained.
+    this.parts = [this.membership, keeper, reaper, cancels, notifier, this.dispatcher]
   }
 
   private environment(): AttemptEnvironment {
@@ -165,6 +175,19 @@ export class Runtime {
     return this.dispatcher.active
   }
 
+  private get present() {
+    return { concurrency: this.concurrency, running: this.activeJobs, isStopping: this.stopping !== null }
+  }
+
+  /** Whether this worker can get at jobs. */
+  health(): WorkerHealth {
+    const { id: workerId, leaseMs, pollMs } = this.settings
+    const { running, concurrency: slots, isStopping } = this.present
+    const quietMaxMs = QUIET_POLLS * pollMs + this.engine.backend.deadlineMs
+    const facts = { workerId, running, slots, isStopping, fatal: this.fatal, leaseMs, quietMaxMs }
+    return judgeWorker({ ...this.dispatcher.pulse.read(), ...facts, lostSlots: this.lostSlots })
+  }
+
   get startedCount(): number {
     return this.dispatcher.startedCount
   }
@@ -195,6 +218,7 @@ export class Runtime {
 
   private async shutDown(drained: Promise<void>): Promise<void> {
     await drained
+    if (!this.dispatcher.isQuiet) this.membership.giveUpOnStore()
     this.unlisten()
     await this.supervisor.stop()
     await this.pool?.stop()
@@ -208,7 +232,7 @@ export class Runtime {
     }
     const state = actor.lifecycle.send(verdict === 'cancelled' ? 'cancel' : EVENT_OF[settlement.kind])
     if (this.isHeard(settlement.kind, state)) {
-      const fields = this.describe(actor, settlement, state)
+      const fields = attemptFields(actor, settlement, state)
       logAttempt(this.engine.logger, fields)
       this.emit(settlement.kind, fields)
     }
@@ -219,23 +243,6 @@ export class Runtime {
   private isHeard(kind: Settlement['kind'], state: JobState): boolean {
     if (kind !== 'complete' || state !== 'completed') return true
     return this.events.has('completed') || this.engine.logger.isLevelEnabled('debug')
-  }
-
-  private describe(actor: JobActor, settlement: Settlement, state: JobState): JobEventFields {
-    const { job } = actor
-    return {
-      jobId: job.id,
-      type: job.type,
-      lane: job.lane,
-      attempt: job.attempt,
-      workerId: this.settings.id,
-      durationMs: settlement.durationMs,
-      state,
-      traceId: job.traceId,
-      failure: 'failure' in settlement ? settlement.failure : null,
-      retryInMs: settlement.kind === 'retry' && state === 'retry_wait' ? settlement.delayMs : null,
-      dlqCode: settlement.kind === 'dead' ? settlement.code : null,
-    }
   }
 
   private emit(kind: Settlement['kind'], fields: JobEventFields): void {
@@ -284,6 +291,7 @@ export class Runtime {
   }
 
   private blocked(blockedMs: number): void {
+    this.dispatcher.pulse.stoodStill(blockedMs)
     this.engine.logger.warn(
       { blocked_ms: Math.round(blockedMs), worker_id: this.settings.id },
       'the main loop stood still',

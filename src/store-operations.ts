@@ -7,6 +7,8 @@ import type { Clock } from './clock.ts'
 import { parseName } from './config.ts'
 import type { HoldfastError } from './errors.ts'
 import { JOB_STATES, type JobId, type JobState } from './job.ts'
+import type { WorkerHealth } from './worker-health.ts'
+import { listWorkers, type WorkerInfo } from './worker-list.ts'
 
 /** Counts over one lane or all of them. */
 export interface Stats {
@@ -19,26 +21,38 @@ export interface Stats {
   readonly lanes: readonly LaneStats[]
 }
 
+/** Plain data, fit to be the body of a health check: 200 when `ok`, else 503. */
 export interface Health {
-  /** False when the store does not answer, or the workers of this process have not been able to claim. */
+  /** False when the store does not answer, or a worker of this process cannot get at jobs. */
   readonly ok: boolean
+  /** What is wrong, a sentence each; empty when `ok`. */
+  readonly problems: readonly string[]
   readonly claiming: {
     readonly ok: boolean
+    /** Those of this process that have not given up. */
     readonly workers: number
-    /** Epoch milliseconds of the last turn that the store answered; null: none yet. */
+    /** Epoch milliseconds of the last claim that the store answered; null: none yet. */
     readonly lastTurnAt: number | null
     readonly failuresInARow: number
     readonly lastError: string | null
     /** Handlers of this process that could not be stopped and still run. */
     readonly lostSlots: number
+    readonly each: readonly WorkerHealth[]
   }
   readonly store: {
     readonly ok: boolean
     readonly name: string
     readonly latencyMs: number | null
+    /** How far the store's clock is ahead of this process's; null: the store did not answer. */
+    readonly clockAheadMs: number | null
     readonly error: string | null
     readonly details: Readonly<Record<string, string | number | boolean>>
   }
+}
+
+export interface HealthOptions {
+  /** Also asks which rights this user lacks on the store: `store.details.missingRights`, by name; empty: none. */
+  readonly rights?: boolean
 }
 
 export interface StoreOperationsContext {
@@ -46,7 +60,7 @@ export interface StoreOperationsContext {
   readonly clock: Clock
   readonly retention: Retention
   /** The workers of this client; one that gave up says why. */
-  readonly workers: () => readonly { readonly fatal: HoldfastError | null; readonly lostSlots: number }[]
+  readonly workers: () => readonly { readonly fatal: HoldfastError | null; health(): WorkerHealth }[]
   readonly onEnded: (id: JobId) => void
 }
 
@@ -92,6 +106,11 @@ export class StoreOperations {
     return (await this.#context.backend.ask('queue.stats', { lanes: null })).lanes
   }
 
+  /** The workers of all processes on this store, the latest beat first; one that died is listed for 5 minutes. At most 1,000. */
+  workers(): Promise<readonly WorkerInfo[]> {
+    return listWorkers(this.#context.backend)
+  }
+
   /** Takes back expired leases and applies retention, as workers do by themselves from time to time. */
   async maintain(): Promise<Maintained> {
     const { backend, retention, onEnded } = this.#context
@@ -106,40 +125,49 @@ export class StoreOperations {
   }
 
   /** Answers within about 2 s and never rejects: what is wrong is in the answer. */
-  async health(): Promise<Health> {
-    const { backend, clock } = this.#context
-    const turns = backend.contact('job.turn')
+  async health(options: HealthOptions = {}): Promise<Health> {
+    const store = await this.#storeHealth(options.rights === true)
+    const claiming = this.#claimingHealth()
+    const problems = claiming.each.flatMap((worker) =>
+      worker.problems.map((problem) => `worker ${worker.workerId}: ${problem}`),
+    )
+    if (problems.length === 0 && !claiming.ok)
+      problems.push(`claims fail: ${claiming.lastError ?? 'none was answered yet'}`)
+    if (store.error !== null) problems.unshift(`the store does not answer: ${store.error}`)
+    return { ok: store.ok && claiming.ok, problems, claiming, store }
+  }
+
+  #claimingHealth(): Health['claiming'] {
+    const turns = this.#context.backend.contact('job.turn')
     const all = this.#context.workers()
+    const each = all.map((worker) => worker.health())
     const fatal = all.find((worker) => worker.fatal !== null)?.fatal ?? null
-    const workers = all.filter((worker) => worker.fatal === null).length
-    const isAnswered = turns.lastOkAt !== null && turns.failuresInARow === 0
-    const isClaiming = fatal === null && (workers === 0 || isAnswered)
-    const claiming = {
-      ok: isClaiming,
-      workers,
+    // A claim that is being repeated has not failed yet for its worker, and does already for whoever asks.
+    const isFailing = all.length > 0 && turns.failuresInARow > 0
+    return {
+      ok: !isFailing && each.every((worker) => worker.ok),
+      workers: all.filter((worker) => worker.fatal === null).length,
       lastTurnAt: turns.lastOkAt,
       failuresInARow: turns.failuresInARow,
       lastError: fatal?.message ?? turns.lastError?.message ?? null,
-      lostSlots: all.reduce((sum, worker) => sum + worker.lostSlots, 0),
+      lostSlots: each.reduce((sum, worker) => sum + worker.lostSlots, 0),
+      each,
     }
+  }
+
+  async #storeHealth(rights: boolean): Promise<Health['store']> {
+    const { backend, clock } = this.#context
+    const { name } = backend.backend
     const startedAt = clock.monotonic()
     try {
-      const { details } = await backend.ask('store.health', {})
-      const store = {
-        ok: true,
-        name: backend.backend.name,
-        latencyMs: clock.monotonic() - startedAt,
-        error: null,
-        details,
-      }
-      return { ok: isClaiming, claiming, store }
+      const { details, nowMs } = await backend.ask('store.health', rights ? { rights } : {})
+      const latencyMs = clock.monotonic() - startedAt
+      // The store looked at its clock somewhere in between.
+      const clockAheadMs = Math.round(nowMs - clock.now() + latencyMs / 2)
+      return { ok: true, name, latencyMs, clockAheadMs, error: null, details }
     } catch (error) {
       const { message } = error as HoldfastError
-      return {
-        ok: false,
-        claiming,
-        store: { ok: false, name: backend.backend.name, latencyMs: null, error: message, details: {} },
-      }
+      return { ok: false, name, latencyMs: null, clockAheadMs: null, error: message, details: {} }
     }
   }
 }

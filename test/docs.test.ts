@@ -51,7 +51,7 @@ test('docs/keyspace.md describes every key that the scripts are given, and no ot
   const text = readFileSync(join(root, 'docs/keyspace.md'), 'utf8')
   const table = text.slice(text.indexOf('## Keys of a lane'), text.indexOf('<!-- keys'))
   const described = [...table.matchAll(/^\| `(\w+)` \| (hash|list|sorted set) \|/gm)].map(([, role]) => role)
-  const ofNamespace = ['lanes', 'wake', 'keyspace', 'lock']
+  const ofNamespace = ['lanes', 'wake', 'keyspace', 'lock', 'workers', 'beats']
   const used = Object.values(loadCatalog())
     .flatMap(({ keys }) => keys)
     .filter((role) => !role.startsWith('...') && !ofNamespace.includes(role))

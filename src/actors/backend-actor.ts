@@ -40,7 +40,8 @@ export class BackendActor {
   private readonly enqueues: Merger<Enqueue, Enqueued>
   private readonly claims: Merger<Turn, Turned>
   private readonly settlements: Merger<Turn, Turned>
-  private readonly deadlineMs: number
+  /** How long a call may take, repetitions included. */
+  readonly deadlineMs: number
   private readonly timers: Timers
   private isClosed = false
 

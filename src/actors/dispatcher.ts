@@ -13,6 +13,7 @@ import type { DispatcherOptions } from './dispatcher-options.ts'
 import { IdleWait } from './idle-wait.ts'
 import { JobActor } from './job-actor.ts'
 import { HELD_MS, Prefetch } from './prefetch.ts'
+import { Pulse } from './pulse.ts'
 import { type SentTurn, TurnQueue } from './turn-queue.ts'
 import { TurnsInFlight } from './turns-in-flight.ts'
 import { Watch } from './watch.ts'
@@ -41,6 +42,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private readonly wait: IdleWait
   private readonly watch = new Watch<Dispatcher>(this)
   private emptyClaim = false
+  readonly pulse: Pulse
 
   constructor(options: DispatcherOptions) {
     super('dispatcher')
@@ -48,6 +50,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.slots = options.concurrency
     this.prefetch = new Prefetch(options.prefetch)
     this.claims = new ClaimRequests(options)
+    this.pulse = new Pulse(() => options.env.clock.monotonic())
     const { timers, random } = options.env
     const { wakeUps, pollMs } = options
     this.wait = new IdleWait({ timers, random, wakeUps, pollMs, wake: () => this.wake() })
@@ -137,6 +140,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       case 'turned':
         this.inFlight.landed(message.turn)
         this.answered += 1
+        if (message.turn.claim !== null) this.pulse.ended(null)
         this.settled(message.turn, message.reply.verdicts)
         this.granted(message.turn, message.reply.grants[0])
         break
@@ -183,6 +187,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     const turn = { endings, claim, sentAt: env.clock.monotonic() }
     if (!this.inFlight.isClaiming) this.isClaimDue = false
     this.inFlight.sent(turn)
+    if (claim !== null) this.pulse.sent()
     backend
       .ask('job.turn', {
         settlements: endings.map(({ settlement }) => settlement),
@@ -322,6 +327,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   private notTurned(turn: SentTurn, error: HoldfastError): void {
     const isFinal = !error.retryable
+    if (turn.claim !== null) this.pulse.ended(error)
     if (isFinal && turn.endings.length === 1) {
       for (const { actor } of turn.endings) {
         this.options.keeper.drop(actor)

@@ -78,11 +78,11 @@ export class StoreCaller {
       try {
         const leftMs = Math.max(1, startedAt + budgetMs - clock.monotonic())
         const reply = await this.once(type, current, Math.min(this.options.callDeadlineMs, leftMs))
-        this.contacts.set(type, { lastOkAt: clock.now(), failuresInARow: 0, lastError: null })
+        this.note(type, request, { lastOkAt: clock.now(), failuresInARow: 0, lastError: null })
         return reply
       } catch (thrown) {
         const error = toStoreError(thrown)
-        this.contacts.set(type, { ...this.contact(type), failuresInARow: failures + 1, lastError: error })
+        this.note(type, request, { ...this.contact(type), failuresInARow: failures + 1, lastError: error })
         const waitMs = random.next() * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** Math.min(failures, 10))
         const isOver = clock.monotonic() - startedAt + waitMs >= budgetMs
         mayBeDone ||= callOutcome(error) === 'unknown'
@@ -91,6 +91,12 @@ export class StoreCaller {
         await this.pause(waitMs)
       }
     }
+  }
+
+  /** A turn that only settles says nothing of whether jobs can be claimed. */
+  private note(type: MessageType, request: object, contact: StoreContact): void {
+    if ('claims' in request && Array.isArray(request.claims) && request.claims.length === 0) return
+    this.contacts.set(type, contact)
   }
 
   private once<T extends MessageType>(type: T, request: Request<T>, deadlineMs: number): Promise<Reply<T>> {

@@ -2,7 +2,6 @@
  * From the words of the command line to a command that runs, and from whatever happens to an exit code (0 done, 1 failed, 2 bad
  * usage or input) and at most one line on standard error. Called by `main.ts` with the streams of the process.
  */
-import { createRequire } from 'node:module'
 import { findCommand, parseArguments, UsageError } from './arguments.ts'
 import { cancelCommand, replayCommand, retryCommand } from './command/change.ts'
 import { demoCommand } from './command/demo.ts'
@@ -13,9 +12,11 @@ import { lanesCommand, pauseCommand, resumeCommand, statsCommand } from './comma
 import { dlqCommand, explainCommand, jobCommand, jobsCommand } from './command/read.ts'
 import { benchCommand, maintainCommand, migrateCommand } from './command/upkeep.ts'
 import { workCommand } from './command/work.ts'
+import { workersCommand } from './command/workers.ts'
 import type { Command, CommandContext, ExitCode } from './command.ts'
 import { describeError } from './failure.ts'
 import { mayColour, Output } from './output.ts'
+import { packageVersion } from './package-version.ts'
 import { ProgressBar, type Terminal } from './progress-bar.ts'
 
 const COMMANDS: readonly Command[] = [
@@ -30,6 +31,7 @@ const COMMANDS: readonly Command[] = [
   retryCommand,
   dlqCommand,
   lanesCommand,
+  workersCommand,
   statsCommand,
   pauseCommand,
   resumeCommand,
@@ -118,8 +120,8 @@ function help(output: Output, rest: readonly string[]): void {
 }
 
 function showVersion(output: Output): void {
-  const manifest = createRequire(import.meta.url)('../../../package.json') as { readonly version: string }
-  output.result({ version: manifest.version }, () => output.line(manifest.version))
+  const version = packageVersion()
+  output.result({ version }, () => output.line(version))
 }
 
 function checkEnvironment({ HOLDFAST_LOG: level }: NodeJS.ProcessEnv): void {

@@ -16,12 +16,15 @@ export interface Failed {
 export function describeError(error: unknown): Failed {
   if (error instanceof OpenError) {
     const { cause } = error
-    const isPassing = !isHoldfastError(cause) || PASSING.has(cause.code)
-    return { line: lineOf(cause), code: isPassing ? 1 : 2 }
+    return { line: lineOf(cause), code: isHoldfastError(cause) && isNamedWrong(cause) ? 2 : 1 }
   }
   if (error instanceof UsageError) return { line: lineOf(error), code: 2 }
   return { line: lineOf(error), code: isHoldfastError(error) && isCallers(error) ? 2 : 1 }
 }
+
+/** A server that cannot be reached may be there again tomorrow; a path that names no file was named so by the caller. */
+const isNamedWrong = ({ code, details }: HoldfastError): boolean =>
+  !PASSING.has(code) && (code !== 'STORE_UNAVAILABLE' || 'path' in details)
 
 /** The store that may not be written was named by the caller, and so was a field such as an unknown state. */
 const isCallers = ({ category, code, details }: HoldfastError): boolean =>

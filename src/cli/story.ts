@@ -33,7 +33,12 @@ export function tellStory(output: Output, story: Explanation): void {
     else output.line({ text: `  ${sinceStart(event.at - startedAt)}  `, style: 'dim' }, ...tellEvent(event))
   }
   const { totalMs, processingMs } = story.durations
-  output.line(`  It took ${showSpan(totalMs)}, of which ${showSpan(processingMs)} in its handler.`)
+  const isOver = story.nextAction.kind === 'none' || story.nextAction.kind === 'replayable'
+  output.line(
+    `  ${isOver ? 'It took' : 'It is'} ${showSpan(totalMs)}${isOver ? '' : ' old'}, of which ${showSpan(processingMs)} in its handler.`,
+  )
+  if (story.replayOf !== null) output.line('  A replay of ', { text: story.replayOf, style: 'id' })
+  for (const { kind, text } of story.blockers) output.line('  ', { text: `${kind}: `, style: 'yellow' }, text)
   output.line(`  Next: ${nextOf(story.nextAction)}`)
   if (story.suggestedAction !== null) output.line(`  Advice: ${story.suggestedAction}`)
 }
@@ -71,7 +76,7 @@ function nextOf(action: NextAction): string {
     case 'retry_at':
       return `it is tried again at ${new Date(action.at).toISOString()}.`
     case 'running':
-      return `it runs on ${action.workerId}.`
+      return runsOn(action)
     case 'wait_for_parent':
       return 'it waits for its parent to complete.'
     case 'replayable':
@@ -81,4 +86,16 @@ function nextOf(action: NextAction): string {
     default:
       return action satisfies never
   }
+}
+
+const OWNER = {
+  alive: 'which is heard of',
+  silent: 'which is not heard of any more',
+  unknown: 'which the store does not know',
+}
+
+function runsOn({ workerId, owner, startedAt, leaseExpiresAt }: Extract<NextAction, { kind: 'running' }>): string {
+  const since = startedAt === null ? '' : ` since ${new Date(startedAt).toISOString()}`
+  const lease = leaseExpiresAt === null ? '' : `; its lease lasts until ${new Date(leaseExpiresAt).toISOString()}`
+  return `it runs on ${workerId}${since}, ${OWNER[owner]}${lease}.`
 }

@@ -24,7 +24,11 @@ export const SCRIPT_NAMES = [
   'lease_find',
   'lease_reap',
   'lease_renew',
+  'rights_check',
   'wake_push',
+  'worker_beat',
+  'worker_gone',
+  'worker_list',
 ] as const
 
 export type ScriptName = (typeof SCRIPT_NAMES)[number]

@@ -1,8 +1,11 @@
 /** Every command once against a SQLite file: exit code, what it prints for people, and the shape of its JSON. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { connect, defineJob, handle } from 'holdfast'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { runCli, runInProcess, startCli, temporaryFolder } from '../support/cli.ts'
+import { eventually } from '../support/event.ts'
+import { silent } from '../support/silent.ts'
 
 const folder = temporaryFolder()
 const env = { HOLDFAST_URL: `sqlite:${join(folder, 'jobs.db')}` }
@@ -122,6 +125,27 @@ describe('commands', () => {
     expect(again.stderr).toMatch(/^holdfast: the job is queued.*\n$/)
     expect(await json('cancel', id)).toEqual({ id, outcome: 'cancelled' })
     expect(await json('cancel', id, '--force')).toEqual({ id, outcome: 'already_terminal' })
+  })
+
+  it('workers lists who works, and explain says what holds a job up', async () => {
+    const apart = ['--namespace', 'apart']
+    expect((await holdfast('workers', ...apart)).stdout).toMatch(/^No workers\./)
+    const stray = await json<{ id: string }>('enqueue', 'stray', '1', '--queue', 'lonely', ...apart)
+    expect((await holdfast('explain', stray.id, ...apart)).stdout).toMatch(
+      /^ {2}no_worker: no live worker takes jobs of lane lonely$/m,
+    )
+    const hf = await connect(env.HOLDFAST_URL, { logger: silent, namespace: 'apart' })
+    const handler = handle(defineJob('greet', { queue: 'elsewhere' }), () => {})
+    await hf.worker({ handlers: [handler], id: 'one', concurrency: 2 })
+    const listed = await eventually(async () => {
+      const { workers } = await json<{ workers: readonly { id: string }[] }>('workers', ...apart)
+      return workers.length > 0 && workers
+    }, 'the worker')
+    expect(listed).toMatchObject([{ id: 'one', lanes: ['elsewhere'], types: ['greet'], concurrency: 2, isAlive: true }])
+    expect((await holdfast('workers', ...apart)).stdout).toMatch(
+      /^one +live +0\/2 +\d+(\.\d)? m?s ago .* elsewhere +greet +\d/m,
+    )
+    await hf.close()
   })
 
   it('pause, resume, lanes and stats tell of lanes', async () => {

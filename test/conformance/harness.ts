@@ -37,6 +37,7 @@ import { retryPolicySuite } from './retry-policy.suite.ts'
 import { stopSuite } from './stop.suite.ts'
 import { storeSuite } from './store.suite.ts'
 import { workerSuite } from './worker.suite.ts'
+import { workerListSuite } from './worker-list.suite.ts'
 
 const SUITES = [
   jobEnqueueSuite,
@@ -55,6 +56,7 @@ const SUITES = [
   idempotencySuite,
   workerSuite,
   stopSuite,
+  workerListSuite,
   shutdownSuite,
   hostileCodeSuite,
   storeSuite,

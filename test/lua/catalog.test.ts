@@ -45,6 +45,8 @@ const DRAINING: Readonly<Record<string, string>> = {
   lease_reap: 'ends attempts whose worker is gone',
   lease_renew: 'a worker must keep the lease of what it runs; changes a score in place',
   wake_push: 'tells a worker that there is something to take away; one byte a lane',
+  worker_beat: 'who works must be known just then; one short record a worker, written in place',
+  worker_gone: 'removes workers that have left',
 }
 
 describe('the catalog', () => {

@@ -120,6 +120,8 @@ export class Lane {
       ['dl', `0   ${now - 1000} `],
     )
     await this.redis.mset(this.key('keyspace'), '1', this.key('lock'), 'token')
+    await this.redis.hset(this.key('workers'), 'gone', '{}')
+    await this.redis.zadd(this.key('beats'), now, 'gone')
     await this.enqueue(['i1', '0    my key'], ['past', `-3 ${now - 5000}   `])
     return tokens
   }
@@ -184,7 +186,11 @@ export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): r
     lease_find: [`:${WORKER}:nonce.`, 0, 100],
     lease_reap: [100, settlements.length, ...settlements.flat()],
     lease_renew: [60_000, 'r1', of('r1'), 'x1', of('x1'), 'f1', ''],
+    rights_check: ['get', 'zadd', 'flushall'],
     wake_push: [1],
+    worker_beat: [60_000, 'w1', '{}', 'w2', '{}'],
+    worker_gone: ['gone', 'w2'],
+    worker_list: [60_000, 10],
   }
   return calls[name]
 }

@@ -298,6 +298,30 @@ describe('operators', () => {
     ]).toEqual([1, 1, 2])
   })
 
+  test('worker_beat, worker_gone, worker_list: who was heard of lately, and nothing of those who were not', async () => {
+    await lane.redis.del(lane.key('workers'), lane.key('beats'))
+    const ask = async (ms: number) => list(await lane.run('worker_list', [ms, 10])).slice(1)
+    expect(await ask(60_000)).toEqual([])
+    expect(await lane.run('worker_beat', [60_000, 'a', '{"n":1}', 'b', ''])).toBe(2)
+    expect(await lane.run('worker_beat', [60_000, 'a', '{"n":2}'])).toBe(2)
+    const at = Number(await lane.redis.zscore(lane.key('beats'), 'a'))
+    expect(await ask(60_000)).toContain('{"n":2}')
+    await lane.redis.zadd(lane.key('beats'), at - 70_000, 'a')
+    expect((await ask(60_000)).filter((each) => each === 'a')).toEqual([])
+    expect((await ask(80_000)).slice(-3)).toEqual(['a', `${at - 70_000}`, '{"n":2}'])
+    await lane.run('worker_beat', [60_000, 'c', '{}'])
+    expect((await lane.redis.hkeys(lane.key('workers'))).sort()).toEqual(['b', 'c'])
+    await lane.redis.zadd(lane.key('beats'), at + 3_600_000, 'b')
+    expect(await lane.run('worker_beat', [60_000, 'c', '{}'])).toBe(1)
+    for (const role of ['workers', 'beats']) {
+      const leftMs = await lane.redis.pttl(lane.key(role))
+      expect(leftMs).toBeGreaterThan(60_000)
+      expect(leftMs).toBeLessThanOrEqual(120_000)
+    }
+    expect(await lane.run('worker_gone', ['c', 'none'])).toBe(0)
+    expect(await lane.redis.exists(lane.key('workers'), lane.key('beats'))).toBe(0)
+  })
+
   test('keyspace_step: moves the version on for the owner of the lock alone, and only from where it was', async () => {
     const [version, lock] = [lane.key('keyspace'), lane.key('lock')]
     expect(await lane.run('keyspace_step', ['another', '1', '2'])).toBe(0)

@@ -239,9 +239,10 @@ describe('the plan', () => {
   })
 })
 
-it('the migrations of this release are numbered without a gap and can be applied', async () => {
+it('the migrations of this release are numbered upwards, none twice, and can be applied', async () => {
   const migrations = readMigrations()
-  expect(migrations.map(({ version }) => version)).toEqual(migrations.map((_, index) => index + 1))
+  const versions = migrations.map(({ version }) => version)
+  expect(versions).toEqual([...new Set(versions)].sort((a, b) => a - b))
   expect(versionsOf(await run(urlOf({ schema: 'Other' }), migrations))).toEqual(
     migrations.map(({ version }) => version),
   )

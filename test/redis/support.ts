@@ -4,6 +4,7 @@ import { parseRedisUrl } from '#dist/src/backends/redis/url.js'
 import { systemClock } from '#dist/src/clock.js'
 import type { JobDefinition } from '#dist/src/job.js'
 import { systemRandom } from '#dist/src/random.js'
+import { announce, beatOf } from '../support/protocol.ts'
 
 export const openBackend = (url: string, namespace: string): Promise<RedisBackend> =>
   RedisBackend.open({
@@ -95,5 +96,9 @@ export async function wholeLife(backend: RedisBackend, name: string): Promise<vo
   await backend.call('queue.policy', { changes: [{ lane: 'mail', paused: false }] })
   await backend.call('queue.stats', { lanes: null })
   await backend.call('store.maintain', { limit: 100, keepDeadMs: null })
-  await backend.call('store.health', {})
+  await backend.call('store.health', { rights: true })
+  await announce(backend, [beatOf(of('worker'))])
+  await announce(backend, [], [of('worker')])
+  await backend.call('worker.list', { forgetAfterMs: 60_000, limit: 10 })
+  await backend.call('job.ahead', { ids: [`mail/${of('a')}`, `mail/${of('high')}`], limit: 10 })
 }

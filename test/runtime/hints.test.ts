@@ -212,7 +212,7 @@ describe('when the store may be another', () => {
     const { world, listeners, worker } = await renewing()
     expect(listeners.size).toBe(1)
     void worker.stop({ deadline: 10 })
-    await world.run(2_000)
+    await world.run(6_000)
     expect(listeners.size).toBe(0)
   })
 })

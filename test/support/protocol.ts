@@ -12,6 +12,7 @@ import type {
   Settlement,
   StoredJob,
   Verdict,
+  WorkerBeat,
 } from '#dist/src/backends/protocol/index.js'
 import { systemClock } from '#dist/src/clock.js'
 import { DEFAULT_RETRY } from '#dist/src/contract.js'
@@ -154,3 +155,28 @@ export async function progress(backend: Backend, job: LeaseRef): Promise<Verdict
   const updates = [{ id: job.id, token: job.token, progress: '0.5' }]
   return (await backend.call('job.progress', { updates })).verdicts[0]
 }
+
+/** What a worker says of itself, with nothing special about it. */
+export const beatOf = (id: string, overrides: Partial<WorkerBeat> = {}): WorkerBeat => ({
+  id,
+  lanes: ['default'],
+  types: ['task'],
+  moreTypes: 0,
+  moreLanes: 0,
+  concurrency: 3,
+  running: 1,
+  isStopping: false,
+  host: 'a',
+  pid: 7,
+  upMs: 60_000,
+  nodeVersion: '20.0.0',
+  version: '0.0.1',
+  ...overrides,
+})
+
+/** Workers say that they are there, or have gone. */
+export const announce = (
+  backend: Backend,
+  workers: readonly WorkerBeat[],
+  gone: readonly string[] = [],
+): Promise<{ readonly noted: number }> => backend.call('worker.beat', { workers, gone, forgetAfterMs: 300_000 })

@@ -13,7 +13,8 @@ import { Lane } from './lane.ts'
 import { JobRow } from './row.ts'
 import { settle } from './settle.ts'
 import { statsOf } from './stats.ts'
-import { attemptsOf, claimedOf, expiredOf, storedOf } from './view.ts'
+import { aheadOf, attemptsOf, claimedOf, expiredOf, storedOf } from './view.ts'
+import { Workers } from './workers.ts'
 
 export class MemoryStore {
   private readonly clock: Clock
@@ -23,6 +24,7 @@ export class MemoryStore {
   private readonly expiring = new Set<JobRow>()
   private readonly lanes = new Map<string, Lane>()
   private readonly keys = new Map<string, JobRow>()
+  private readonly workers = new Workers()
   private sequence = 0
 
   constructor(clock: Clock) {
@@ -40,6 +42,9 @@ export class MemoryStore {
     'job.get': ({ ids }) => ({
       jobs: ids.map((id) => viewOf(this.jobs.get(id), (row) => storedOf(row, true)) ?? null),
     }),
+    'job.ahead': ({ ids, limit }) => ({
+      ahead: ids.map((id) => aheadOf(this.jobs.get(id), this.jobs.values(), limit)),
+    }),
     'job.list': (request) => this.list(request),
     'job.history': ({ ids }) => ({ attempts: ids.map((id) => viewOf(this.jobs.get(id), attemptsOf) ?? []) }),
     'queue.stats': ({ lanes }) => ({
@@ -47,7 +52,12 @@ export class MemoryStore {
     }),
     'queue.policy': (request) => this.policy(request),
     'store.maintain': (request) => this.maintain(request),
-    'store.health': () => ({ nowMs: this.clock.now(), details: { jobs: this.jobs.size } }),
+    'worker.beat': (request) => this.workers.beat(request, this.clock.now()),
+    'worker.list': (request) => this.workers.list(request, this.clock.now()),
+    'store.health': ({ rights = false }) => ({
+      nowMs: this.clock.now(),
+      details: { jobs: this.jobs.size, ...(rights ? { missingRights: '' } : {}) },
+    }),
   } satisfies SyncBackendHandlers
 
   private lane(name: string): Lane {

@@ -100,3 +100,19 @@ export function expiredOf({ definition, run }: JobRow, now: number): ExpiredLeas
     expiredForMs: now - run.leaseExpiresAt,
   }
 }
+
+/** How many ready rows of its lane come first, up to `limit`; null: it is not ready. Looks at every row: for tests and small work. */
+export function aheadOf(row: JobRow | undefined, rows: Iterable<JobRow>, limit: number): number | null {
+  if (row?.state !== 'queued') return null
+  let count = 0
+  for (const other of rows) {
+    if (count >= limit) break
+    if (other.state === 'queued' && other.definition.lane === row.definition.lane && isBefore(other, row)) count += 1
+  }
+  return count
+}
+
+function isBefore(a: JobRow, b: JobRow): boolean {
+  const byPriority = b.definition.priority - a.definition.priority
+  return (byPriority || a.runAt - b.runAt || a.sequence - b.sequence) < 0
+}

@@ -17,6 +17,7 @@ import type { Link } from './link.ts'
 import { type PostgresLocation, serverOf } from './location.ts'
 import { migrate } from './migrate.ts'
 import { openWake } from './open-wake.ts'
+import { missingRights } from './rights.ts'
 import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
 import { Statements } from './statement.ts'
@@ -48,6 +49,7 @@ export interface PostgresBackendOptions extends BackendOptions {
 interface Parts {
   readonly link: Link
   readonly runner: Runner
+  readonly schema: string
   readonly schemaVersion: number
   readonly wake: Wake
   readonly transactional: PostgresTransactional
@@ -90,7 +92,15 @@ export class PostgresBackend implements Backend {
       const upkeep = new Upkeep(link, location.schema)
       if (location.isMigrating) await upkeep.prepare()
       const wake = await openWake(link, options)
-      return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional, upkeep })
+      return new PostgresBackend({
+        link,
+        runner,
+        schema: location.schema,
+        schemaVersion: version,
+        wake,
+        transactional,
+        upkeep,
+      })
     } catch (error) {
       await link.close()
       throw error
@@ -99,7 +109,7 @@ export class PostgresBackend implements Backend {
 
   async call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
     if (this.isClosed) throw new HoldfastError('CLOSED', 'the store was closed', { details: { outcome: 'refused' } })
-    if (type === 'store.health') return (await this.health()) as Reply<T>
+    if (type === 'store.health') return (await this.health(request as Request<'store.health'>)) as Reply<T>
     if (type === 'store.maintain') return (await this.maintain(request as Request<'store.maintain'>)) as Reply<T>
     return this.answer(type, request)
   }
@@ -125,12 +135,13 @@ export class PostgresBackend implements Backend {
     return { ...reply, pruned: reply.pruned + (await this.parts.upkeep.run()) }
   }
 
-  private async health(): Promise<Reply<'store.health'>> {
+  private async health({ rights = false }: Request<'store.health'>): Promise<Reply<'store.health'>> {
     const { link, schemaVersion } = this.parts
     const { rows } = await link.query(HEALTH, [])
     const [row] = rows as readonly { readonly now: number }[]
     const { version, isPooled, repeats } = link.facts
-    return { nowMs: row?.now ?? 0, details: { version, schemaVersion, isPooled, repeats } }
+    const missing = rights ? { missingRights: await missingRights(link, this.parts.schema) } : {}
+    return { nowMs: row?.now ?? 0, details: { version, schemaVersion, isPooled, repeats, ...missing } }
   }
 
   subscribe(lanes: readonly string[], listener: HintListener, onCancel?: CancelListener): HintSubscription {

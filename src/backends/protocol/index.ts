@@ -4,8 +4,9 @@
  */
 import type { JobProtocol } from './job-messages.ts'
 import type { StoreProtocol } from './store-messages.ts'
+import type { WorkerProtocol } from './worker-messages.ts'
 
-export interface BackendProtocol extends JobProtocol, StoreProtocol {}
+export interface BackendProtocol extends JobProtocol, StoreProtocol, WorkerProtocol {}
 
 export type MessageType = keyof BackendProtocol
 export type Request<T extends MessageType> = BackendProtocol[T]['request']
@@ -17,3 +18,4 @@ export type SyncBackendHandlers = { [T in MessageType]: (request: Request<T>) =>
 
 export type * from './job-messages.ts'
 export type * from './store-messages.ts'
+export type * from './worker-messages.ts'

@@ -195,6 +195,11 @@ export interface JobProtocol {
     reply: { readonly outcomes: readonly PromoteOutcome[] }
   }
   'job.get': { request: { readonly ids: readonly JobId[] }; reply: { readonly jobs: readonly (StoredJob | null)[] } }
+  /** How many ready jobs of its lane come before each, `limit` standing for so many or more; null: it is not ready. */
+  'job.ahead': {
+    request: { readonly ids: readonly JobId[]; readonly limit: number }
+    reply: { readonly ahead: readonly (number | null)[] }
+  }
   /** Newest first. Payloads and outputs are left empty. */
   'job.list': { request: ListQuery; reply: { readonly jobs: readonly StoredJob[]; readonly cursor: string | null } }
   /** Attempts of each job in order, the running one last. */

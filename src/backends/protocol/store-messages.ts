@@ -36,8 +36,9 @@ export interface StoreProtocol {
       readonly more: boolean
     }
   }
+  /** With `rights`, `details.missingRights` names what this user lacks; empty: nothing. */
   'store.health': {
-    request: object
+    request: { readonly rights?: boolean }
     reply: { readonly nowMs: number; readonly details: Readonly<Record<string, string | number | boolean>> }
   }
 }

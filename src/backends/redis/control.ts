@@ -2,8 +2,10 @@
 import { HoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job.ts'
 import type { CancelOutcome, LanePolicy, PromoteOutcome, Reply, Request } from '../protocol/index.ts'
+import { KEYSPACE_VERSION } from './keyspace.ts'
 import type { LaneRegistry } from './lane-registry.ts'
 import { listOf, meaningOf, numberOf, textOf } from './reply.ts'
+import { missingRights } from './rights.ts'
 import { BATCH, chunksOf, groupByLane, type RedisSession } from './session.ts'
 import { DEADLINE_PASSED } from './turn.ts'
 
@@ -134,7 +136,10 @@ async function serverTimeMs(session: RedisSession): Promise<number> {
   return numberOf(seconds) * 1_000 + Math.floor(numberOf(microseconds) / 1_000)
 }
 
-export async function health(session: RedisSession): Promise<Reply<'store.health'>> {
+export async function health(
+  session: RedisSession,
+  { rights = false }: Request<'store.health'>,
+): Promise<Reply<'store.health'>> {
   const nowMs = await serverTimeMs(session)
   const { version, isCluster, maxmemoryPolicy, isAofEnabled, appendFsync, waitReplicas } = session.servers.facts()
   return {
@@ -147,6 +152,8 @@ export async function health(session: RedisSession): Promise<Reply<'store.health
       appendFsync,
       waitReplicas,
       hints: session.servers.isWaiting,
+      keyspace: KEYSPACE_VERSION,
+      ...(rights ? { missingRights: await missingRights(session) } : {}),
     },
   }
 }

@@ -9,6 +9,8 @@ const PREFIX = 'hf:'
 /** Keys of the namespace itself. */
 export const registryKey = (namespace: string): string => `${PREFIX}{${namespace}}:lanes`
 export const keyspaceKey = (namespace: string): string => `${PREFIX}{${namespace}}:keyspace`
+export const workersKey = (namespace: string): string => `${PREFIX}{${namespace}}:workers`
+export const beatsKey = (namespace: string): string => `${PREFIX}{${namespace}}:beats`
 export const wakeKey = (namespace: string, lane: string): string => `${PREFIX}{${namespace}}:wake:${lane}`
 
 /** Where one process interrupts its own wait, to wait for more lanes. */

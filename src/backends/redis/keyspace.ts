@@ -15,6 +15,8 @@ import type { RedisServers } from './servers.ts'
 export type KeyspaceStep = (servers: RedisServers, namespace: string) => Promise<void>
 
 const STEPS: readonly KeyspaceStep[] = []
+/** Of this release. */
+export const KEYSPACE_VERSION = STEPS.length + 1
 const LOCK_MS = 30_000
 const LOOK_AGAIN_MS = 100
 

@@ -1,6 +1,7 @@
 /** The Redis store as the table of messages: each is one or a few atomic scripts, in the slot of its lane. */
 import type { Clock } from '../../clock.ts'
 import type { BackendHandlers } from '../protocol/index.ts'
+import { ahead } from './ahead.ts'
 import { cancel, health, maintain, policy, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
 import type { LaneListener } from './lane-listener.ts'
@@ -10,6 +11,7 @@ import { listJobs } from './list.ts'
 import { readJobs, readStats } from './read.ts'
 import type { RedisSession } from './session.ts'
 import { Turn } from './turn.ts'
+import { beat, listWorkers } from './worker.ts'
 
 export class RedisStore {
   readonly session: RedisSession
@@ -44,6 +46,7 @@ export class RedisStore {
     'job.get': async ({ ids }) => ({
       jobs: (await readJobs(this.session, ids, true)).map((view) => view?.job ?? null),
     }),
+    'job.ahead': (request) => ahead(this.session, request),
     'job.list': async (request) => {
       const lanes = request.lane === null ? await this.registry.list() : [request.lane]
       return listJobs(this.session, request, lanes)
@@ -54,7 +57,9 @@ export class RedisStore {
     'queue.stats': async ({ lanes }) => readStats(this.session, lanes ?? (await this.registry.list())),
     'queue.policy': (request) => policy(this.context, request),
     'store.maintain': (request) => maintain(this.context, request),
-    'store.health': () => health(this.session),
+    'worker.beat': (request) => beat(this.session, request),
+    'worker.list': (request) => listWorkers(this.session, request),
+    'store.health': (request) => health(this.session, request),
   } satisfies BackendHandlers
 
   private get context() {

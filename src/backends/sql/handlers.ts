@@ -6,7 +6,8 @@ import { cancel, maintain, policy, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
 import { progress, reap, renew } from './lease.ts'
 import type { Plan } from './plan.ts'
-import { get, history, list, stats } from './read.ts'
+import { ahead, get, history, list, stats } from './read.ts'
+import { beat, workers } from './worker.ts'
 
 export type PlannedType = Exclude<MessageType, 'store.health'>
 export type Planned = { readonly [T in PlannedType]: (request: Request<T>) => Plan<Reply<T>> }
@@ -26,20 +27,25 @@ export function plansOf({ turn }: Dialect): Planned {
     'job.cancel': cancel,
     'job.promote': promote,
     'job.get': get,
+    'job.ahead': ahead,
     'job.list': list,
     'job.history': history,
     'queue.stats': stats,
     'queue.policy': policy,
     'store.maintain': maintain,
+    'worker.beat': beat,
+    'worker.list': workers,
   }
 }
 
 const READS: ReadonlySet<MessageType> = new Set<MessageType>([
   'job.get',
+  'job.ahead',
   'job.list',
   'job.history',
   'queue.stats',
   'store.health',
+  'worker.list',
 ])
 
 /** True when the message writes nothing, so it need not wait for writers. */

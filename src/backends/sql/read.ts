@@ -13,6 +13,16 @@ export function* get({ ids }: Request<'job.get'>): Plan<Reply<'job.get'>> {
   return { jobs: ids.map((id) => readFound(jobs.get(id))) }
 }
 
+/** Only the head of the lane is looked at: what is not in it has `limit` jobs or more ahead. */
+export function* ahead({ ids, limit }: Request<'job.ahead'>): Plan<Reply<'job.ahead'>> {
+  const rows = yield* read<{ id: string; ahead: number }>(
+    'job_ahead',
+    [...new Set(ids)].map((id) => ({ id, limit })),
+  )
+  const found = new Map(rows.map((row) => [row.id, row.ahead]))
+  return { ahead: ids.map((id) => found.get(id) ?? null) }
+}
+
 const readFound = (row: JobRow | undefined): StoredJob | null => (row === undefined ? null : readJob(row))
 
 export function* list(query: Request<'job.list'>): Plan<Reply<'job.list'>> {

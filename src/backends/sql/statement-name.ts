@@ -16,6 +16,7 @@ export const SHARED_STATEMENTS = [
   'deadline_passed',
   'due_lanes',
   'due_promote',
+  'job_ahead',
   'job_delete',
   'job_end',
   'job_enqueue',
@@ -40,6 +41,9 @@ export const SHARED_STATEMENTS = [
   'output_drop',
   'stats_count',
   'stats_count_lane',
+  'worker_beat',
+  'worker_gone',
+  'worker_list',
 ] as const
 
 /** Claiming is where the dialects differ: SQLite looks and grants row by row, PostgreSQL in one statement. */

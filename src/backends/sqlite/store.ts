@@ -37,7 +37,7 @@ export class SqliteStore {
   handle<T extends MessageType>(type: T, request: Request<T>, nowMs?: number | null): Reply<T>
   handle(type: MessageType, request: unknown, nowMs: number | null = null): unknown {
     this.now = Math.floor(nowMs ?? this.systemNow())
-    if (type === 'store.health') return this.health()
+    if (type === 'store.health') return this.health(request as Request<'store.health'>)
     return this.run(this.planOf(type, request))
   }
 
@@ -72,7 +72,7 @@ export class SqliteStore {
     return made
   }
 
-  private health(): Reply<'store.health'> {
+  private health({ rights = false }: Request<'store.health'>): Reply<'store.health'> {
     const { connection } = this
     const { database, path, versions } = connection
     const pragma = (name: string): number => Number(database.pragma(name, { simple: true }))
@@ -86,6 +86,8 @@ export class SqliteStore {
         bytes: pragma('page_count') * pageBytes,
         logBytes: logBytes(connection),
         freeBytes: pragma('freelist_count') * pageBytes,
+        // A file that may not be written was refused when it was opened.
+        ...(rights ? { missingRights: '' } : {}),
       },
     }
   }

@@ -1,0 +1,1 @@
+DELETE FROM holdfast_worker WHERE ns = :ns AND id = :id
