@@ -79,7 +79,7 @@ export class RedisScenarioStore implements ScenarioStore {
     return this.backends
   }
 
-  arm(random: SeededRandom): void {
+  async arm(random: SeededRandom): Promise<void> {
     const { proxy } = this
     const place = random.pick([1, 1, 1, 2, 3])
     let seen = 0
@@ -100,7 +100,7 @@ export class RedisScenarioStore implements ScenarioStore {
     }
   }
 
-  disarm(): void {
+  async disarm(): Promise<void> {
     this.proxy.set('pass')
   }
 

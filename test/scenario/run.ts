@@ -206,7 +206,7 @@ export class ScenarioRun {
       if (before === null || !isHoldfastError(error)) throw error
       await this.failed(party, { type, request, outcome: String(error.details.outcome), before, storeNow, wasUnknown })
     }
-    if (isArmed) this.store.disarm()
+    if (isArmed) await this.store.disarm()
   }
 
   /** The next call, or a part of it, may be lost on the way there or on the way back. */
@@ -215,7 +215,7 @@ export class ScenarioRun {
     if (this.isHealed || !random.chance(0.35)) return false
     // What the call before had left behind is on its way by now.
     await this.reached(this.faulty)
-    this.store.arm(random)
+    await this.store.arm(random)
     return true
   }
 
@@ -234,7 +234,7 @@ export class ScenarioRun {
     const { type, request, outcome, before, storeNow, wasUnknown } = call
     // When it is back, whatever the old connection had sent has been dealt with.
     if (!this.isDown) {
-      this.store.disarm()
+      await this.store.disarm()
       await this.reached(party)
     }
     const after = await this.look()

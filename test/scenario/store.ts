@@ -25,9 +25,9 @@ export interface ScenarioStore {
   /** Resolves with the clients, all connected; the first is the faulty one. */
   open(count: number): Promise<readonly ScenarioBackend[]>
   /** The next call of the faulty client may be lost on the way there, or on the way back, or be refused. */
-  arm(random: SeededRandom): void
+  arm(random: SeededRandom): Promise<void>
   /** And the calls after it are not. */
-  disarm(): void
+  disarm(): Promise<void>
   /** From now on, until it is told otherwise, whatever the faulty client asks for may fail. */
   setDown(isDown: boolean): Promise<void>
   /** Something that nobody may notice, such as scripts forgotten or plans made anew. Gives what it was. */
