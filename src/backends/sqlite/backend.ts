@@ -92,11 +92,18 @@ export class SqliteBackend implements Backend {
   private spawn(data: ConstructorParameters<typeof StoreThread>[0]): StoreThread {
     const thread: StoreThread = new StoreThread(data, {
       changed: () => this.hint(null),
+      logPinned: (bytes) => this.warnOfLog(bytes),
       ended: () => {
         if (this.thread === thread) this.thread = null
       },
     })
     return thread
+  }
+
+  private warnOfLog(bytes: number): void {
+    const { path, warn } = this.options
+    const problem = `the log beside ${path} has ${Math.round(bytes / 1_048_576)} MiB and cannot be cut back`
+    warn({ code: 'LOG_PINNED', path, bytes }, `${problem}: some process keeps a transaction open that reads the file`)
   }
 
   private hintAfter<T extends MessageType>(type: T, request: Request<T>, reply: Reply<T>): void {
