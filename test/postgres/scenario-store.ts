@@ -25,7 +25,8 @@ const QUICK = {
   random: { next: () => 0.001, bytes: (count: number) => new Uint8Array(count) },
   limits: { lockMs: 25, repeatMs: 40 },
 }
-const PARAMETERS = { connections: '1', listen: 'off' }
+/** Hints are told when the time has come for it, which is no matter of the seed. */
+const PARAMETERS = { connections: '1', notify: 'off', listen: 'off' }
 
 const LETTERS: Readonly<Record<string, string>> = {
   scheduled: 'S',
@@ -38,6 +39,9 @@ const LETTERS: Readonly<Record<string, string>> = {
 }
 const LOOK = `SELECT id, state, token, attempts, lease_expires_at::float8 AS expires_at, cancel_requested FROM holdfast.job
   UNION ALL SELECT id, state, token, attempts, NULL, false FROM holdfast.archive ORDER BY id`
+
+const AT_WORK = `SELECT FROM pg_stat_activity
+  WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND state <> 'idle'`
 
 interface LookRow {
   readonly id: string
@@ -126,7 +130,11 @@ export class PostgresScenarioStore implements ScenarioStore {
     this.proxy.set('pass')
     const { rival } = this
     this.rival = null
+    await rival?.query('ROLLBACK')
     await rival?.end()
+    // What was cut in the middle holds its locks until its process has noticed.
+    const client = await this.observing()
+    await eventually(async () => (await client.query(AT_WORK)).rowCount === 0, 'the end of what was cut')
   }
 
   /** F35: somebody else has every row and every key, for longer than anybody waits. */

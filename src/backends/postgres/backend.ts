@@ -19,6 +19,7 @@ import { openWake } from './open-wake.ts'
 import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
 import { Statements } from './statement.ts'
+import { Sweep } from './sweep.ts'
 import { markOf, PostgresTransactional } from './transactional.ts'
 import { asBytes, isUnreadable } from './unreadable.ts'
 import { Upkeep } from './upkeep.ts'
@@ -52,6 +53,8 @@ interface Parts {
   readonly wake: Wake
   readonly transactional: PostgresTransactional
   readonly upkeep: Upkeep
+  readonly sweep: Sweep
+  readonly clock: BackendOptions['clock']
 }
 
 export class PostgresBackend implements Backend {
@@ -90,7 +93,9 @@ export class PostgresBackend implements Backend {
       const upkeep = new Upkeep(link, location.schema)
       if (location.isMigrating) await upkeep.prepare()
       const wake = await openWake(link, options)
-      return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional, upkeep })
+      const { clock } = options
+      const sweep = new Sweep(link, location.schema, clock)
+      return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional, upkeep, sweep, clock })
     } catch (error) {
       await link.close()
       throw error
@@ -101,7 +106,12 @@ export class PostgresBackend implements Backend {
     if (this.isClosed) throw new HoldfastError('CLOSED', 'the store was closed', { details: { outcome: 'refused' } })
     if (type === 'store.health') return (await this.health()) as Reply<T>
     if (type === 'store.maintain') return (await this.maintain(request as Request<'store.maintain'>)) as Reply<T>
-    return this.answer(type, request)
+    if (type !== 'job.turn') return this.answer(type, request)
+    const { clock, sweep } = this.parts
+    const startedAt = clock.monotonic()
+    const reply = await this.answer(type, request)
+    sweep.claimTook(clock.monotonic() - startedAt)
+    return reply
   }
 
   private async answer<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
