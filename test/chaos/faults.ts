@@ -1,5 +1,8 @@
 /** What befalls the one server of a long run: each fault begins, lasts as long as the test lets it, and heals. */
+import { setTimeout } from 'node:timers/promises'
+import type { PostgresServer } from '../support/postgres-server.ts'
 import type { Fault, FaultProxy } from '../support/proxy.ts'
+import type { RedisServer } from '../support/redis-server.ts'
 
 export interface Outage {
   readonly name: string
@@ -10,15 +13,7 @@ export interface Outage {
   heal(): Promise<void>
 }
 
-/** What a test does to its own server. */
-export interface Server {
-  kill(): Promise<void>
-  restart(): Promise<void>
-  pause(): Promise<void>
-  resume(): Promise<void>
-}
-
-export function outages(server: Server, proxy: FaultProxy): readonly Outage[] {
+function networkOutages(proxy: FaultProxy): readonly Outage[] {
   const network = (
     name: string,
     fault: Fault,
@@ -41,7 +36,68 @@ export function outages(server: Server, proxy: FaultProxy): readonly Outage[] {
     network('half close', { mode: 'halfClose' }, { isTotal: false }),
     network('flapping', { mode: 'flapping', upMs: 400, downMs: 300 }, { isTotal: false }),
     network('replies cut', { mode: 'cutReply' }, { isTotal: false }),
+  ]
+}
+
+export function redisOutages(server: RedisServer, proxy: FaultProxy): readonly Outage[] {
+  return [
+    ...networkOutages(proxy),
     { name: 'restart', isTotal: true, begin: () => server.kill(), heal: () => server.restart() },
     { name: 'freeze', isTotal: true, begin: () => server.pause(), heal: () => server.resume() },
   ]
+}
+
+const TERMINATE_ALL = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'`
+const AGAIN_MS = 300
+
+export function postgresOutages(server: PostgresServer, proxy: FaultProxy): readonly Outage[] {
+  const restart = (name: string, begin: () => Promise<void>): Outage => ({
+    name,
+    isTotal: true,
+    begin,
+    heal: () => server.restart(),
+  })
+  return [
+    repeated('connections terminated', () => server.query(TERMINATE_ALL)),
+    restart('postmaster killed', () => server.kill()),
+    repeated('backend killed', () => killBackend(server)),
+    { name: 'freeze', isTotal: true, begin: () => server.pause(), heal: () => server.resume() },
+    restart('immediate shutdown', () => server.shutDown('immediate')),
+    ...networkOutages(proxy),
+    restart('fast shutdown', () => server.shutDown('fast')),
+  ]
+}
+
+/** Again and again until it is healed; between two the server may be well. */
+function repeated(name: string, act: () => Promise<unknown>): Outage {
+  let isOver = false
+  let acting = Promise.resolve()
+  const go = async (): Promise<void> => {
+    while (!isOver) {
+      await act().catch(() => {}) // The server may be coming back from the time before.
+      await setTimeout(AGAIN_MS)
+    }
+  }
+  return {
+    name,
+    isTotal: false,
+    begin: async () => {
+      isOver = false
+      acting = go()
+    },
+    heal: () => {
+      isOver = true
+      return acting
+    },
+  }
+}
+
+/** Of a connection of our own; the server then ends all others and recovers. */
+async function killBackend(server: PostgresServer): Promise<void> {
+  const client = await server.connect()
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+  const isEnded = new Promise<void>((resolve) => client.once('end', resolve))
+  await server.killBackend(rows[0]?.pid ?? 0)
+  await isEnded
 }

@@ -19,11 +19,13 @@ export interface Ledger {
   readonly refused: ReadonlyMap<string, number>
 }
 
-export function readLedger(path: string): Ledger {
+export const readLedger = (path: string): Ledger => parseLedger(readFileSync(path, 'utf8'))
+
+export function parseLedger(text: string): Ledger {
   const accepted = new Map<string, Set<string>>()
   const runs = new Map<string, Run[]>()
   const refused = new Map<string, number>()
-  for (const line of readFileSync(path, 'utf8').split('\n')) {
+  for (const line of text.split('\n')) {
     const [what, first = '', second = '', third = '', fourth = ''] = line.split(' ')
     if (what === 'accepted') {
       const key = `${first}-${second}`

@@ -5,7 +5,7 @@ import { miscounts } from '../redis/stage.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { FaultProxy } from '../support/proxy.ts'
 import { RedisServer } from '../support/redis-server.ts'
-import { type Outage, outages } from './faults.ts'
+import { type Outage, postgresOutages, redisOutages } from './faults.ts'
 
 export interface SoakStage {
   readonly url: string
@@ -73,7 +73,7 @@ async function openRedis(_folder: string, seed: number): Promise<SoakStage> {
     url: proxy.url,
     directUrl: server.url,
     isShared: true,
-    faults: outages(server, proxy),
+    faults: redisOutages(server, proxy),
     connections: async () =>
       String(await server.command('CLIENT', 'LIST'))
         .split('\n')
@@ -89,22 +89,11 @@ async function openRedis(_folder: string, seed: number): Promise<SoakStage> {
 async function openPostgres(_folder: string, seed: number): Promise<SoakStage> {
   const server = await PostgresServer.start()
   const proxy = await FaultProxy.start({ upstream: server.port, seed })
-  const terminated: Outage = {
-    name: 'all backends ended',
-    isTotal: false,
-    begin: async () => {
-      await server.query(
-        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = $1',
-        ['client backend'],
-      )
-    },
-    heal: async () => {},
-  }
   return {
     url: server.urlOf({ port: proxy.port }),
     directUrl: server.url,
     isShared: true,
-    faults: [...outages(server, proxy), terminated],
+    faults: postgresOutages(server, proxy),
     connections: async () => {
       const [row] = await server.query<{ n: number }>(
         'SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_type = $1 AND pid <> pg_backend_pid()',

@@ -9,6 +9,8 @@ import { eventually, gate, nextEvent, within } from '../support/event.ts'
 
 const task = defineJob<unknown>('task')
 const LEASE_MS = 400
+/** Renewed in time on a busy machine, too. */
+const HEALTHY_LEASE_MS = 1_200
 /** What the default concurrency of a worker holds. */
 const HELD = 6
 const BEHAVIOUR = new URL('../support/handlers/thread-behaviour.mjs', import.meta.url)
@@ -31,17 +33,17 @@ export function casesSuite(context: SuiteContext): void {
   const { harness } = context
 
   describe('cases of leases and crashes', () => {
-    it('C007 a handler that awaits ten leases is one run of one attempt', async () => {
+    it('C007 a handler that awaits several leases is one run of one attempt', async () => {
       const hf = await harness().connect()
       let runs = 0
       const job = await hf.enqueue(task, 1)
       const slow = handle(task, async () => {
         runs += 1
-        await new Promise((resolve) => setTimeout(resolve, 10 * LEASE_MS))
+        await new Promise((resolve) => setTimeout(resolve, 4 * HEALTHY_LEASE_MS))
         return 'done'
       })
-      await harness().worker(hf, { handlers: [slow], lease: LEASE_MS, reap: 50 })
-      await harness().worker(await harness().connect(), { handlers: [slow], lease: LEASE_MS, reap: 50 })
+      await harness().worker(hf, { handlers: [slow], lease: HEALTHY_LEASE_MS, reap: 50 })
+      await harness().worker(await harness().connect(), { handlers: [slow], lease: HEALTHY_LEASE_MS, reap: 50 })
       expect(await job.result({ timeout: '15s' })).toBe('done')
       expect(runs).toBe(1)
       expect(await hf.attempts(job.id)).toMatchObject([{ attempt: 1, outcome: 'succeeded' }])

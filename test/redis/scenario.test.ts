@@ -1,113 +1,17 @@
-/**
- * Seeded scenarios on a real server. `HOLDFAST_SCENARIO_SEED=0x… npx vitest run test/redis/scenario.test.ts` replays one. Without it the
- * same seeds run every time; `HOLDFAST_SCENARIO_FROM=random HOLDFAST_SCENARIOS=n` searches where nobody has looked yet.
- */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { reachedBy } from '../simulation/reached.ts'
-import { ServerClock } from '../support/clock/server-clock.ts'
-import { FaultProxy } from '../support/proxy.ts'
-import { RedisServer } from '../support/redis-server.ts'
-import { Dumper } from './dump.ts'
-import { Observer } from './glimpse.ts'
-import { type ScenarioOutcome, ScenarioRun, type Surroundings } from './scenario-run.ts'
+/** Seeded scenarios on a real server, `test/scenario/many.ts` says how to replay one. */
+import { afterAll, beforeAll, test } from 'vitest'
+import { SCENARIOS_TIMEOUT_MS, Scenarios } from '../scenario/many.ts'
+import { RedisScenarioStore } from './scenario-store.ts'
 
-const SCENARIOS = Number(process.env.HOLDFAST_SCENARIOS ?? 500)
-const ASKED = process.env.HOLDFAST_SCENARIO_SEED
-const FROM = process.env.HOLDFAST_SCENARIO_FROM ?? '1'
-const RUN_TWICE_EVERY = 50
-
-/** What 500 scenarios must meet, and how often at least. */
-const SOMETIMES: Readonly<Record<string, number>> = {
-  NOSCRIPT: 50,
-  'scripts flushed': 50,
-  'connections killed': 50,
-  'cut off': 50,
-  'server restarted': 2,
-  'clock went back': 50,
-  'epoch above the time': 5,
-  'client forgot all': 50,
-  'ambiguous was done': 50,
-  'ambiguous was not done': 50,
-  'notDone job.turn': 10,
-  'repeated job.turn': 50,
-  'repeated job.enqueue': 20,
-  'resend found a grant': 20,
-  'resend claimed anew': 20,
-  'complete applied': 500,
-  'complete alreadyApplied': 5,
-  'complete leaseLost': 5,
-  'retry cancelled': 1,
-  'reap applied': 50,
-  'reap leaseLost': 5,
-  'renew renewed': 50,
-  'renew cancelRequested': 1,
-  'renew leaseLost': 1,
-  'cancel cancelled': 50,
-  'cancel requested': 20,
-  'promote promoted': 5,
-  'release applied': 50,
-  'buried by its deadline': 5,
-  'enqueue deduplicated': 50,
-}
-
-let around: Surroundings
+let store: RedisScenarioStore
 
 beforeAll(async () => {
-  const clock = await ServerClock.make()
-  const server = await RedisServer.start({ appendOnly: true, appendFsync: 'always', env: clock.env })
-  const proxy = await FaultProxy.start({ upstream: server.port })
-  around = { server, proxy, clock, observer: new Observer(server.port), dumper: new Dumper(server.port) }
+  store = await RedisScenarioStore.start()
 })
-afterAll(async () => {
-  around.observer.close()
-  around.dumper.close()
-  await around.proxy.close()
-  await around.server.stop()
-  await around.clock.remove()
-})
+afterAll(() => store.stop())
 
-const name = (seed: number): string => `0x${seed.toString(16)}`
-
-async function check(seed: number): Promise<ScenarioOutcome> {
-  try {
-    const outcome = await new ScenarioRun(seed, around).run()
-    const shown = outcome.violations.map((each) => `${each.invariant} ${each.job} at ${each.at}: ${each.message}`)
-    expect(shown.slice(0, 5)).toEqual([])
-    return outcome
-  } catch (error) {
-    console.error(`replay with HOLDFAST_SCENARIO_SEED=${name(seed)} npx vitest run test/redis/scenario.test.ts`)
-    throw error
-  }
-}
-
-async function many(first: number): Promise<void> {
-  console.info(`${SCENARIOS} scenarios from ${name(first)}`)
-  const startedAt = performance.now()
-  const counts = new Map<string, number>()
-  for (let seed = first; seed < first + SCENARIOS; seed += 1) {
-    const outcome = await check(seed)
-    if (seed % RUN_TWICE_EVERY === 0) expect((await check(seed)).hash, name(seed)).toBe(outcome.hash)
-    for (const [what, count] of [...outcome.counts, ...reachedBy(outcome.run)])
-      counts.set(what, (counts.get(what) ?? 0) + count)
-  }
-  const seconds = (performance.now() - startedAt) / 1000
-  console.info(`${seconds.toFixed(1)} s, ${((seconds * 1000) / SCENARIOS).toFixed(0)} ms each`)
-  console.info(
-    [...counts]
-      .sort()
-      .map(([what, count]) => `${what} ${count}`)
-      .join(', '),
-  )
-  for (const [what, least] of Object.entries(SOMETIMES))
-    expect(counts.get(what) ?? 0, what).toBeGreaterThanOrEqual(Math.floor((least * SCENARIOS) / 500))
-}
-
-test('clients on one server are safe at every moment, and every job ends when all is healed', async () => {
-  if (ASKED === undefined) {
-    await many(FROM === 'random' ? Math.floor(Math.random() * 2 ** 48) : Number(FROM))
-    return
-  }
-  const { run, hash } = await check(Number(ASKED))
-  for (const fact of run.facts) console.info(JSON.stringify(fact))
-  console.info(`${name(Number(ASKED))}: ${run.facts.length} facts, ${hash}`)
-}, 600_000)
+test(
+  'clients on one server are safe at every moment, and every job ends when all is healed',
+  () => new Scenarios(store, 'test/redis/scenario.test.ts', { NOSCRIPT: 50, 'scripts flushed': 50 }).run(),
+  SCENARIOS_TIMEOUT_MS,
+)

@@ -21,6 +21,7 @@ import { missingRights } from './rights.ts'
 import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
 import { Statements } from './statement.ts'
+import { Sweep } from './sweep.ts'
 import { markOf, PostgresTransactional } from './transactional.ts'
 import { Upkeep } from './upkeep.ts'
 import type { Wake } from './wake.ts'
@@ -54,6 +55,8 @@ interface Parts {
   readonly wake: Wake
   readonly transactional: PostgresTransactional
   readonly upkeep: Upkeep
+  readonly sweep: Sweep
+  readonly clock: BackendOptions['clock']
 }
 
 export class PostgresBackend implements Backend {
@@ -92,14 +95,19 @@ export class PostgresBackend implements Backend {
       const upkeep = new Upkeep(link, location.schema)
       if (location.isMigrating) await upkeep.prepare()
       const wake = await openWake(link, options)
+      const { clock } = options
+      const { schema } = location
+      const sweep = new Sweep(link, schema, clock)
       return new PostgresBackend({
         link,
         runner,
-        schema: location.schema,
+        schema,
         schemaVersion: version,
         wake,
         transactional,
         upkeep,
+        sweep,
+        clock,
       })
     } catch (error) {
       await link.close()
@@ -111,7 +119,12 @@ export class PostgresBackend implements Backend {
     if (this.isClosed) throw new HoldfastError('CLOSED', 'the store was closed', { details: { outcome: 'refused' } })
     if (type === 'store.health') return (await this.health(request as Request<'store.health'>)) as Reply<T>
     if (type === 'store.maintain') return (await this.maintain(request as Request<'store.maintain'>)) as Reply<T>
-    return this.answer(type, request)
+    if (type !== 'job.turn') return this.answer(type, request)
+    const { clock, sweep } = this.parts
+    const startedAt = clock.monotonic()
+    const reply = await this.answer(type, request)
+    sweep.claimTook(clock.monotonic() - startedAt)
+    return reply
   }
 
   private async answer<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {

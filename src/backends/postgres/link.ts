@@ -42,8 +42,8 @@ export interface LinkFacts extends ServerFacts {
 export interface Link {
   /** Rejects with a HoldfastError. */
   query(statement: Prepared, values: readonly unknown[], mode?: RowMode): Promise<Answer>
-  /** `run` is called again from the start after a conflict. Its `query` must not be used after it has ended. */
-  transaction<T>(run: (query: Link['query']) => Promise<T>): Promise<T>
+  /** `run` is called again from the start after a conflict, unless told otherwise. Its `query` must not be used after it has ended. */
+  transaction<T>(run: (query: Link['query']) => Promise<T>, isRepeated?: boolean): Promise<T>
   readonly facts: LinkFacts
   onChange(listener: ChangeListener): () => void
   close(): Promise<void>
@@ -124,8 +124,8 @@ export class PostgresLink implements Link {
     })
   }
 
-  transaction<T>(run: (query: Link['query']) => Promise<T>): Promise<T> {
-    return this.repeating(() => this.transact(run))
+  transaction<T>(run: (query: Link['query']) => Promise<T>, isRepeated = true): Promise<T> {
+    return this.repeating(() => this.transact(run), isRepeated ? REPEATS_MAX : 0)
   }
 
   async close(): Promise<void> {
@@ -236,7 +236,7 @@ export class PostgresLink implements Link {
   }
 
   /** Repeats what had a conflict with others, for a while. Rejects with a HoldfastError. */
-  private async repeating<T>(work: () => Promise<T>): Promise<T> {
+  private async repeating<T>(work: () => Promise<T>, repeatsMax = REPEATS_MAX): Promise<T> {
     const { clock, random, timers, limits } = this.wiring
     const startedAt = clock.monotonic()
     for (let failures = 0; ; failures += 1) {
@@ -247,7 +247,7 @@ export class PostgresLink implements Link {
         const { error, isConflict, isUnnamedOnly } = thrown.verdict
         if (isUnnamedOnly) this.goPooled(error.message)
         const waitMs = backOffMs(failures, random, REPEAT_BACK_OFF)
-        const isOver = clock.monotonic() - startedAt + waitMs >= limits.repeatMs || failures >= REPEATS_MAX
+        const isOver = clock.monotonic() - startedAt + waitMs >= limits.repeatMs || failures >= repeatsMax
         if (!isConflict || isOver || this.isClosed) throw error
         this.repeats += 1
         await delay(waitMs, timers)

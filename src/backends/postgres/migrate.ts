@@ -62,8 +62,9 @@ export async function migrate(link: PostgresLink, options: MigrateOptions): Prom
   if (missing.length > 0 && !location.isMigrating) throw notMigrated(target, { ledger, why: 'migrate=off' })
   const limits = { statementMs: timeoutMs, lockMs: timeoutMs, idleMs: timeoutMs, repeatMs: timeoutMs }
   const single = location.kind === 'url' ? { ...location, connections: 1 } : location
-  // The server gives up first.
-  const worker = await openLink(single, { ...options, limits: { ...limits, answerMs: timeoutMs + GIVE_UP_MS } })
+  // The server gives up first. What there is to warn of, the link that is open has warned of.
+  const more = { warn: () => {}, limits: { ...limits, answerMs: timeoutMs + GIVE_UP_MS } }
+  const worker = await openLink(single, { ...options, ...more })
   try {
     const applied = await worker.transaction((query) => apply(query, target, timeoutMs))
     return { version, applied }

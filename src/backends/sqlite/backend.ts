@@ -96,11 +96,18 @@ export class SqliteBackend implements Backend {
         this.hint(null)
         for (const listener of this.cancelListeners) listener()
       },
+      logPinned: (bytes) => this.warnOfLog(bytes),
       ended: () => {
         if (this.thread === thread) this.thread = null
       },
     })
     return thread
+  }
+
+  private warnOfLog(bytes: number): void {
+    const { path, warn } = this.options
+    const problem = `the log beside ${path} has ${Math.round(bytes / 1_048_576)} MiB and cannot be cut back`
+    warn({ code: 'LOG_PINNED', path, bytes }, `${problem}: some process keeps a transaction open that reads the file`)
   }
 
   private hintAfter<T extends MessageType>(type: T, request: Request<T>, reply: Reply<T>): void {

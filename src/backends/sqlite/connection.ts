@@ -203,8 +203,8 @@ export class Connection {
     return this.database.pragma('data_version', { simple: true })
   }
 
-  /** Upkeep that belongs to no transaction; whatever is in its way now is left for the next time. */
-  housekeep(): void {
+  /** Upkeep that belongs to no transaction; whatever is in its way now is left for the next time. Tells how large a log is that stays. */
+  housekeep(): number | null {
     try {
       this.database.pragma('optimize')
       this.database.pragma(`incremental_vacuum(${VACUUM_PAGES_MAX})`)
@@ -213,6 +213,8 @@ export class Connection {
     } catch {
       // A lock or a full disk: the calls that follow meet it too and say so.
     }
+    const left = logBytes(this)
+    return left > LOG_BYTES_MAX ? left : null
   }
 
   /** Writes the log back into the file, as far as others let it, and ends. */

@@ -18,6 +18,7 @@ export class StoreHost {
   private readonly post: (message: FromThread) => void
   private store: SqliteStore | null
   private seenVersion: unknown = null
+  private isLogPinned = false
 
   /** Throws when the store cannot be opened. */
   constructor(options: SqliteStoreOptions, surroundings: Surroundings, post: (message: FromThread) => void) {
@@ -47,7 +48,15 @@ export class StoreHost {
     const isDoubtful = answers.some((answer) => 'error' in answer && answer.error.details.outcome === 'unknown')
     const isOver = isDoubtful || !store.connection.isUsable
     if (isOver && this.options.path !== MEMORY_PATH) this.discard(store)
-    else if (calls.some(({ type }) => type === 'store.maintain')) store.connection.housekeep()
+    else if (calls.some(({ type }) => type === 'store.maintain')) this.housekeep(store)
+  }
+
+  /** Says it once when the log begins to stay, and once when it is well again. */
+  private housekeep(store: SqliteStore): void {
+    const bytes = store.connection.housekeep()
+    if ((bytes !== null) === this.isLogPinned) return
+    this.isLogPinned = bytes !== null
+    this.post({ kind: 'logPinned', bytes })
   }
 
   private discard(store: SqliteStore): void {

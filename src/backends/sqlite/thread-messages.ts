@@ -21,3 +21,5 @@ export type FromThread =
   | { readonly kind: 'reply'; readonly id: number; readonly reply: Reply<MessageType> }
   | { readonly kind: 'error'; readonly id: number; readonly error: WireError }
   | { readonly kind: 'changed' }
+  /** Somebody keeps the log from being cut back: how large it is; null: no longer so. */
+  | { readonly kind: 'logPinned'; readonly bytes: number | null }

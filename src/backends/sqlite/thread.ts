@@ -17,6 +17,8 @@ interface Pending {
 export interface ThreadEvents {
   /** Another connection has committed. */
   changed(): void
+  /** The log cannot be cut back and has this size. */
+  logPinned(bytes: number): void
   /** The thread is gone, whatever the reason; no more calls can be sent. */
   ended(): void
 }
@@ -108,6 +110,9 @@ export class StoreThread {
         break
       case 'changed':
         this.events.changed()
+        break
+      case 'logPinned':
+        if (message.bytes !== null) this.events.logPinned(message.bytes)
         break
       default:
         message satisfies never

@@ -12,7 +12,8 @@ const [, , url, namespace, ...rest] = process.argv
 export const args = rest
 
 const platform = { clock: systemClock, random: systemRandom, warn: () => {}, openDeadlineMs: 10_000 }
-export const connect = () => holdfast.connect(url, { namespace })
+const more = JSON.parse(process.env.HOLDFAST_CHILD_OPTIONS ?? '{}')
+export const connect = () => holdfast.connect(url, { namespace, ...more })
 export const openRaw = () => openBackend(url, { ...platform, namespace })
 
 export const say = (...words) => process.stdout.write(`${words.join(' ')}\n`)

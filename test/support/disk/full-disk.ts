@@ -1,5 +1,5 @@
-/** A disk that is full as long as the test says so, for the servers that were started with it. Needs no right to mount anything. */
-import { rm, writeFile } from 'node:fs/promises'
+/** A disk that is full as long as the test says so, for the processes that were started with it. Needs no right to mount anything. */
+import { chmod, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buildPreload } from '../preload.ts'
 import { ServerFolder } from '../server-process.ts'
@@ -18,7 +18,9 @@ export class FullDisk {
 
   static async make(): Promise<FullDisk> {
     const library = await buildPreload(new URL('full-disk.c', import.meta.url))
-    return new FullDisk(library, await ServerFolder.make('disk'))
+    const folder = await ServerFolder.make('disk')
+    await chmod(folder.path, 0o755) // Some servers run under another account.
+    return new FullDisk(library, folder)
   }
 
   async fill(): Promise<void> {

@@ -1,13 +1,15 @@
 /**
- * What the server has of each job, read past the store in one go. Of a call whose answer was lost, two looks tell what it did:
- * the facts that its answer would have told.
+ * What a store has of each job, read past it in one go. Of a call whose answer was lost, two looks tell what it did: the facts that
+ * its answer would have told.
  */
-import { Redis } from 'ioredis'
 import type { MessageType, Request, Settlement } from '#dist/src/backends/protocol/index.js'
 import type { Fact } from '../simulation/history.ts'
 
-/** `-` has not run yet; otherwise the letter of its run. */
-interface Seen {
+/**
+ * Letters of states: Q queued, W to be retried, R running, X running and to be cancelled, C completed, K cancelled, D dead. `-`: not run
+ * yet, where the store does not tell more.
+ */
+export interface Seen {
   readonly state: string
   readonly token: string
   readonly attempts: number
@@ -17,49 +19,6 @@ interface Seen {
 export interface Glimpse {
   readonly jobs: ReadonlyMap<string, Seen>
   readonly paused: ReadonlySet<string>
-}
-
-export class Observer {
-  readonly client: Redis
-  private readonly port: number
-
-  constructor(port: number) {
-    this.port = port
-    this.client = new Redis({ port, host: '127.0.0.1', protocol: 2, replyMapping: 'legacy', retryStrategy: () => 5 })
-    this.client.on('error', () => {}) // What is asked rejects with it, or is asked again.
-  }
-
-  async look(namespace: string, lanes: readonly string[]): Promise<Glimpse> {
-    const jobs = new Map<string, Seen>()
-    const paused = new Set<string>()
-    for (const lane of lanes) {
-      const key = (role: string): string => `hf:{${namespace}:${lane}}:${role}`
-      const [ids, runs, leases, isPaused] = await Promise.all([
-        this.client.hkeys(key('defs')),
-        this.client.hgetall(key('run')),
-        this.client.call('ZRANGE', key('leases'), 0, -1, 'WITHSCORES') as Promise<string[]>,
-        this.client.hexists(key('meta'), 'paused'),
-      ])
-      const expiries = new Map(leases.map((member, index) => [member, Number(leases[index + 1])]))
-      for (const id of ids) jobs.set(`${lane}/${id}`, seen(runs[id], expiries.get(id) ?? null))
-      if (isPaused === 1) paused.add(lane)
-    }
-    return { jobs, paused }
-  }
-
-  close(): void {
-    this.client.disconnect()
-  }
-
-  get url(): string {
-    return `redis://127.0.0.1:${this.port}`
-  }
-}
-
-function seen(run: string | undefined, expiresAt: number | null): Seen {
-  if (run === undefined) return { state: '-', token: '', attempts: 0, expiresAt }
-  const [token = '', attempts] = run.slice(1).split('|')
-  return { state: run.slice(0, 1), token, attempts: Number(attempts), expiresAt }
 }
 
 export const sameGlimpse = (a: Glimpse, b: Glimpse): boolean =>

@@ -1,14 +1,12 @@
 /**
- * One seeded scenario on a real server: logical clients that call one at a time, one of them behind a proxy that cuts and drops, a
- * clock that goes forth and back, and a server that forgets its scripts, its connections, or is killed. What each call did is a
- * fact, told by its answer or, where that was lost, by a look at the server; at the end everything is healed and every job ends.
+ * One seeded scenario on a real store: logical clients that call one at a time, one of them on a link that cuts and drops, a
+ * clock that goes forth and back, and a store that forgets what it may, loses its connections, or is killed. What each call did is a
+ * fact, told by its answer or, where that was lost, by a look at the store; at the end everything is healed and every job ends.
  */
 import { createHash } from 'node:crypto'
 import type { MessageType, Reply, Request, Settlement } from '#dist/src/backends/protocol/index.js'
-import type { RedisBackend } from '#dist/src/backends/redis/backend.js'
 import { isHoldfastError } from '#dist/src/errors.js'
 import { isTerminal, type JobState } from '#dist/src/job.js'
-import { loadCatalog } from '#dist/src/lua/catalog.js'
 import { checkLiveness, checkNoneLost, checkSafety, type Violation } from '../simulation/checkers.ts'
 import {
   type DumpedJob,
@@ -20,24 +18,10 @@ import {
   type Run,
 } from '../simulation/history.ts'
 import { SeededRandom } from '../simulation/random.ts'
-import type { ServerClock } from '../support/clock/server-clock.ts'
 import { eventually } from '../support/event.ts'
-import type { FaultProxy } from '../support/proxy.ts'
-import type { RedisServer } from '../support/redis-server.ts'
-import type { Dumper } from './dump.ts'
-import { factsOfUnheard, type Glimpse, type Observer, sameGlimpse } from './glimpse.ts'
-import { openBackend, START_MS } from './model-subject.ts'
-import { recount } from './recount.ts'
-import { LANES, LEASE_MS, MAX_ATTEMPTS, ScenarioClient } from './scenario-client.ts'
-
-/** What all scenarios of a file share. */
-export interface Surroundings {
-  readonly server: RedisServer
-  readonly proxy: FaultProxy
-  readonly clock: ServerClock
-  readonly observer: Observer
-  readonly dumper: Dumper
-}
+import { LANES, LEASE_MS, MAX_ATTEMPTS, ScenarioClient } from './client.ts'
+import { factsOfUnheard, type Glimpse, sameGlimpse } from './glimpse.ts'
+import type { ScenarioBackend, ScenarioStore } from './store.ts'
 
 export interface ScenarioOutcome {
   readonly run: Run
@@ -55,20 +39,21 @@ interface Pending<T extends MessageType = MessageType> {
 
 interface Party {
   readonly client: ScenarioClient
-  readonly backend: RedisBackend
-  /** Behind the proxy. */
+  readonly backend: ScenarioBackend
+  /** On the link that cuts and drops. */
   readonly isFaulty: boolean
   pending: Pending | null
 }
 
 const DRAIN_ROUNDS = 60
+const START_MS = 1_800_000_000_000
 
 /** Makes a namespace of each, also when a seed runs again. */
 let runs = 0
 
 export class ScenarioRun {
   readonly namespace: string
-  private readonly around: Surroundings
+  private readonly store: ScenarioStore
   private readonly random: SeededRandom
   private readonly parties: Party[] = []
   private readonly ids: string[] = []
@@ -86,49 +71,36 @@ export class ScenarioRun {
   private isRepeatOfUnknown = false
   private mayRestart: boolean
 
-  constructor(seed: number, around: Surroundings) {
-    this.around = around
+  constructor(seed: number, store: ScenarioStore) {
+    this.store = store
     this.random = new SeededRandom(seed)
-    this.mayRestart = this.random.chance(0.06)
+    this.mayRestart = this.random.chance(store.restartChance)
     runs += 1
     this.namespace = `s${seed.toString(16)}-${process.pid}-${runs}`
   }
 
   async run(): Promise<ScenarioOutcome> {
-    const { random, around } = this
-    around.clock.freeze(START_MS)
-    around.proxy.set('pass')
-    await this.loadScripts()
-    const noScriptBefore = await this.noScripts()
+    const { random, store } = this
+    store.clock.freeze(START_MS)
+    await store.begin(this.namespace)
+    let outcome: ScenarioOutcome
     try {
       await this.open()
       const steps = random.integer(20, 60)
       for (let step = 0; step < steps; step += 1) await this.step()
       await this.heal()
       await this.drain()
-      if ((await this.noScripts()) > noScriptBefore) this.count('NOSCRIPT')
-      return await this.judge()
+      outcome = await this.judge()
     } finally {
-      await Promise.all(this.parties.map(({ backend }) => backend.close()))
+      for (const what of await store.end()) this.count(what)
     }
-  }
-
-  /** What the server remembers of earlier scenarios must not matter. */
-  private async loadScripts(): Promise<void> {
-    const { client } = this.around.observer
-    await client.script('FLUSH')
-    await Promise.all(Object.values(loadCatalog()).map(({ source }) => client.script('LOAD', source)))
+    return outcome
   }
 
   private async open(): Promise<void> {
-    const { random, around, ids, heard } = this
-    const board = { ids, heard, now: () => around.clock.now() }
-    const count = random.integer(2, 4)
-    const backends = await Promise.all(
-      Array.from({ length: count }, (_, index) =>
-        openBackend(index === 0 ? around.proxy.url : around.server.url, this.namespace, QUICK),
-      ),
-    )
+    const { random, store, ids, heard } = this
+    const board = { ids, heard, now: () => store.clock.now() }
+    const backends = await store.open(random.integer(2, 4))
     backends.forEach((backend, index) => {
       const client = new ScenarioClient(`w${index}`, random.fork(), board)
       this.parties.push({ client, backend, isFaulty: index === 0, pending: null })
@@ -147,7 +119,7 @@ export class ScenarioRun {
     const { random } = this
     const point = random.next()
     if (point < 0.13) this.moveClock()
-    else if (point < 0.145) await this.flushScripts()
+    else if (point < 0.145) this.count(await this.store.shake(random))
     else if (point < 0.155) await this.killConnections()
     else if (point < 0.175) await this.cutOff()
     else if (point < 0.19 && this.mayRestart) await this.restart()
@@ -223,7 +195,7 @@ export class ScenarioRun {
     this.at += 1
     const { at, isRepeatOfUnknown: wasUnknown } = this
     this.isRepeatOfUnknown = false
-    const storeNow = this.around.clock.now()
+    const storeNow = this.store.clock.now()
     const isArmed = party.isFaulty && !this.isDown && (await this.arm())
     const before = isArmed || (party.isFaulty && this.isDown) ? await this.look() : null
     try {
@@ -234,33 +206,16 @@ export class ScenarioRun {
       if (before === null || !isHoldfastError(error)) throw error
       await this.failed(party, { type, request, outcome: String(error.details.outcome), before, storeNow, wasUnknown })
     }
-    if (isArmed) this.around.proxy.set('pass')
+    if (isArmed) await this.store.disarm()
   }
 
   /** The next call, or a part of it, may be lost on the way there or on the way back. */
   private async arm(): Promise<boolean> {
     const { random } = this
-    const { proxy } = this.around
     if (this.isHealed || !random.chance(0.35)) return false
     // What the call before had left behind is on its way by now.
     await this.reached(this.faulty)
-    const place = random.pick([1, 1, 1, 2, 3])
-    let seen = 0
-    const isPlace = (request: Buffer): boolean => {
-      // Nobody waits for wake-ups, so when they are sent is up to the moment.
-      if (request.includes(':wake:')) return false
-      seen += 1
-      return seen === place
-    }
-    if (random.chance(0.6)) proxy.set({ mode: 'cutReply', when: isPlace, times: 1 })
-    else {
-      const when = (request: Buffer): boolean => {
-        const isHit = isPlace(request)
-        if (isHit) setImmediate(() => proxy.reset())
-        return isHit
-      }
-      proxy.set({ mode: 'dropRequests', when, times: 1 })
-    }
+    await this.store.arm(random)
     return true
   }
 
@@ -279,7 +234,7 @@ export class ScenarioRun {
     const { type, request, outcome, before, storeNow, wasUnknown } = call
     // When it is back, whatever the old connection had sent has been dealt with.
     if (!this.isDown) {
-      this.around.proxy.set('pass')
+      await this.store.disarm()
       await this.reached(party)
     }
     const after = await this.look()
@@ -351,14 +306,14 @@ export class ScenarioRun {
     for (const { id: job, token, attempt } of client.take(reply)) {
       if (request.resend) this.count(this.granted.has(token) ? 'resend found a grant' : 'resend claimed anew')
       this.effects.push({ kind: 'start', at: this.at, job, attempt, epoch: epochOf(token) })
-      if (epochOf(token) > this.around.clock.now() * 1000) this.count('epoch above the time')
+      if (epochOf(token) > this.store.clock.now() * 1000) this.count('epoch above the time')
     }
     for (const fact of this.facts) if (fact.kind === 'grant') this.granted.add(fact.token)
   }
 
   private moveClock(): void {
     const { random } = this
-    const { clock } = this.around
+    const { clock } = this.store
     if (random.chance(0.75)) {
       clock.advance(random.pick([1, 10, LEASE_MS / 2, LEASE_MS + 1, 5 * LEASE_MS]))
       return
@@ -368,45 +323,28 @@ export class ScenarioRun {
     this.count('clock went back')
   }
 
-  private async flushScripts(): Promise<void> {
-    await this.around.observer.client.script('FLUSH')
-    this.count('scripts flushed')
-  }
-
   private async killConnections(): Promise<void> {
-    const { client } = this.around.observer
-    await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    await this.store.killConnections()
     this.count('connections killed')
     await this.allReached()
   }
 
-  /** The proxied client is cut off until the next time, or the end. */
+  /** The faulty client is cut off until the next time, or the end. */
   private async cutOff(): Promise<void> {
-    const { proxy } = this.around
     this.isDown = !this.isDown
-    proxy.set(this.isDown ? 'refuse' : 'pass')
-    if (!this.isDown) {
-      await this.reached(this.faulty)
-      return
-    }
-    this.count('cut off')
-    proxy.reset()
-    await eventually(
-      () => this.faulty.backend.call('store.health', {}).then(() => false, isNotDone),
-      'a lost connection',
-    )
+    await this.store.setDown(this.isDown)
+    if (this.isDown) this.count('cut off')
+    else await this.reached(this.faulty)
   }
 
   private async restart(): Promise<void> {
     this.mayRestart = false
-    if (this.random.chance(0.5)) await this.around.server.kill()
-    await this.around.server.restart()
+    await this.store.restart(this.random)
     this.count('server restarted')
     await this.allReached()
   }
 
   private async allReached(): Promise<void> {
-    await eventually(() => this.around.observer.client.ping().catch(() => false as const), 'the observer')
     for (const party of this.parties) if (!this.isDown || !party.isFaulty) await this.reached(party)
   }
 
@@ -415,12 +353,7 @@ export class ScenarioRun {
   }
 
   private look(): Promise<Glimpse> {
-    return this.around.observer.look(this.namespace, LANES)
-  }
-
-  private async noScripts(): Promise<number> {
-    const info = await this.around.observer.client.info('errorstats')
-    return Number(/errorstat_NOSCRIPT:count=(\d+)/.exec(info)?.[1] ?? 0)
+    return this.store.look()
   }
 
   private async heal(): Promise<void> {
@@ -435,7 +368,7 @@ export class ScenarioRun {
   private async drain(): Promise<void> {
     for (let round = 0; round < DRAIN_ROUNDS; round += 1) {
       const party = this.parties[round % this.parties.length] ?? this.faulty
-      this.around.clock.advance(2 * LEASE_MS)
+      this.store.clock.advance(2 * LEASE_MS)
       await this.send(party, 'store.maintain', { limit: 1_000, keepDeadMs: null })
       for (let more = true; more; more = party.client.expired.length > 0)
         await this.send(party, 'lease.reap', party.client.reap(true))
@@ -462,10 +395,10 @@ export class ScenarioRun {
   }
 
   private async judge(): Promise<ScenarioOutcome> {
-    const { facts, effects, pruned, namespace } = this
+    const { facts, effects, pruned } = this
     const dump = await this.dump()
     const run: Run = { facts, effects, produced: [...this.produced.values()], dump, pruned }
-    for (const fault of recount(await this.around.dumper.dump(namespace), namespace)) this.report('I18', fault)
+    for (const fault of await this.store.recount()) this.report('I18', fault)
     const listed = await this.faulty.backend.call('job.list', { ...ALL_JOBS, limit: 1_000 })
     const [have, want] = [listed.jobs, dump].map((jobs) => jobs.map(({ id }) => id).sort())
     if (JSON.stringify(have) !== JSON.stringify(want)) this.report('I25', `listed ${have}, stored ${want}`)
@@ -483,11 +416,6 @@ export class ScenarioRun {
 }
 
 const ALL_JOBS = { lane: null, states: null, type: null, cursor: null }
-
-/** Reconnects at once: pauses are not what is tested here. */
-const QUICK = { random: { next: () => 0.001, bytes: (count: number) => new Uint8Array(count) } }
-
-const isNotDone = (error: unknown): boolean => isHoldfastError(error) && error.details.outcome === 'notDone'
 
 function settlementsOf<T extends MessageType>(type: T, request: Request<T>): readonly Settlement[] {
   if (type === 'job.turn') return (request as Request<'job.turn'>).settlements
