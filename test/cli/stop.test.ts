@@ -1,0 +1,233 @@
+/**
+ * The end of `holdfast work`: by signals, with handlers that do not end, by a job that kills the process, by a parent that dies.
+ * F6, F8; C010, C026, C030.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { connect, type Holdfast } from 'holdfast'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type CliProcess, startCli, temporaryFolder } from '../support/cli.ts'
+import { eventually, within } from '../support/event.ts'
+import { silent } from '../support/silent.ts'
+
+const folder = temporaryFolder()
+const INDEX = JSON.stringify(new URL('../../dist/src/index.js', import.meta.url).href)
+const DIST_INDEX =
+  process.env.HOLDFAST_DIST === undefined ? INDEX : JSON.stringify(`${process.env.HOLDFAST_DIST}/src/index.js`)
+
+/** Writes the pid of whoever runs it, and then does what it is told. */
+const HANDLER = `
+import { execSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+export default ({ act, file }) => {
+  writeFileSync(file, String(process.pid))
+  if (act === 'loop') for (;;);
+  if (act === 'sleep') execSync(\`echo $$ > '\${file}.sleeper'; exec sleep 300\`)
+  // A native crash in a thread is the end of its whole process.
+  if (act === 'crash') process.kill(process.pid, 'SIGSEGV')
+  if (act === 'deaf') return new Promise(() => {})
+  return 'done'
+}`
+
+const MODULE = `
+import { defineJob, handle, inThread } from ${DIST_INDEX}
+import run from './handler.mjs'
+const module = new URL('./handler.mjs', import.meta.url)
+const all = {
+  inline: handle(defineJob('inline'), run),
+  thread: inThread(defineJob('thread'), module),
+  process: inThread(defineJob('process'), module, { isolation: 'process' }),
+}
+const { types, ...options } = JSON.parse(process.env.WORKER_OPTIONS)
+export default {
+  handlers: Object.entries(all).flatMap(([type, handler]) => (types.includes(type) ? [handler] : [])),
+  concurrency: 2,
+  lease: '10m',
+  killGrace: 50,
+  ...options,
+}`
+
+beforeAll(() => {
+  writeFileSync(join(folder, 'handler.mjs'), HANDLER)
+  writeFileSync(join(folder, 'worker.mjs'), MODULE)
+})
+
+const started: CliProcess[] = []
+const clients: Holdfast[] = []
+/** What a handler has started and nobody can end with it. */
+const sleepers: string[] = []
+afterEach(async () => {
+  for (const file of sleepers.splice(0)) if (existsSync(file)) kill(Number(readFileSync(file, 'utf8')))
+  for (const { child } of started.splice(0))
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+  await Promise.all(clients.splice(0).map((client) => client.close()))
+})
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+interface Stage {
+  readonly hf: Holdfast
+  work(options?: object): CliProcess
+  /** Enqueues a job and gives back its id and the file it writes its pid to. */
+  job(type: string, act: string, options?: object): Promise<{ id: string; pid: () => Promise<number> }>
+}
+
+async function stage(name: string): Promise<Stage> {
+  const url = `sqlite:${join(folder, `${name}.db`)}`
+  const hf = await connect(url, { logger: silent })
+  clients.push(hf)
+  let count = 0
+  const types: string[] = []
+  return {
+    hf,
+    work: (options = {}) => {
+      const env = { HOLDFAST_URL: url, HOLDFAST_LOG: 'silent', WORKER_OPTIONS: JSON.stringify({ types, ...options }) }
+      const run = startCli(['work', './worker.mjs', '--json', '--stop-deadline', '100ms'], { env, cwd: folder })
+      run.ended.catch(() => {})
+      started.push(run)
+      return run
+    },
+    job: async (type, act, options = {}) => {
+      count += 1
+      types.push(type)
+      const file = join(folder, `${name}-${count}`)
+      sleepers.push(`${file}.sleeper`)
+      const { id } = await hf.enqueue(type, { act, file }, options)
+      const begun = act === 'sleep' ? `${file}.sleeper` : file
+      return {
+        id,
+        pid: async () => {
+          await eventually(() => existsSync(begun) && readFileSync(begun, 'utf8').trim() !== '', `${type} runs`)
+          return Number(readFileSync(file, 'utf8'))
+        },
+      }
+    },
+  }
+}
+
+describe('F8 one signal', () => {
+  it.each([
+    ['an inline handler that ignores it', 'inline', 'deaf'],
+    ['a thread in a loop', 'thread', 'loop'],
+    ['a process in a loop', 'process', 'loop'],
+  ])('C026 with %s: the process ends with 0, and the job is free at once and uncharged', async (_name, type, act) => {
+    const { hf, work, job } = await stage(`once-${type}`)
+    const { id, pid } = await job(type, act)
+    const run = work()
+    await pid()
+    run.child.kill('SIGTERM')
+    const { code, stdout } = await within(run.ended, 'the process ends')
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ completed: 0, failed: 0, dead: 0 })
+    expect(await hf.get(id)).toMatchObject({ state: 'queued', attempts: 0, leaseExpiresAt: null })
+  })
+
+  it('with a thread in a native call: the job is free, and the process does not wait for the call', async () => {
+    const { hf, work, job } = await stage('once-native')
+    const { id, pid } = await job('thread', 'sleep')
+    const run = work()
+    await pid()
+    run.child.kill('SIGTERM')
+    await within(run.ended, 'the process ends')
+    expect(await hf.get(id)).toMatchObject({ state: 'queued', attempts: 0 })
+  })
+})
+
+describe('F8 C030 two signals', () => {
+  /** The second is sent once the first has been seen, or the two may arrive as one. */
+  async function twice(run: CliProcess): Promise<void> {
+    run.child.kill('SIGINT')
+    const again = setInterval(() => run.child.kill('SIGINT'), 50)
+    await within(run.ended, 'the process ends').finally(() => clearInterval(again))
+  }
+
+  it('end it at once with 1, its handler processes too; nothing is given back, and the lease stands', async () => {
+    const { hf, work, job } = await stage('twice')
+    const { id, pid } = await job('process', 'loop')
+    const run = work({ killGrace: '1h' })
+    const child = await pid()
+    expect(isAlive(child)).toBe(true)
+    await twice(run)
+    expect(await run.ended).toMatchObject({ code: 1, stdout: '' })
+    await eventually(() => !isAlive(child), 'the handler process is gone')
+    expect((await hf.get(id))?.state).toBe('running')
+  })
+
+  it('end it also while a thread is in a native call', async () => {
+    const { work, job } = await stage('twice-native')
+    const { pid } = await job('thread', 'sleep')
+    const run = work({ killGrace: '1h' })
+    await pid()
+    await twice(run)
+    expect(await run.ended).toMatchObject({ stdout: '' })
+  })
+})
+
+it('F7 a worker whose slots are all lost ends, so that a fresh one can be started', async () => {
+  const { hf, work, job } = await stage('stuck')
+  const options = { timeout: 100, maxAttempts: 1 }
+  const jobs = [await job('thread', 'sleep', options), await job('thread', 'sleep', options)]
+  const run = work()
+  await Promise.all(jobs.map(({ pid }) => pid()))
+  const { code } = await within(run.ended, 'the process ends')
+  expect(code).not.toBe(0)
+  for (const { id } of jobs) expect(await hf.get(id)).toMatchObject({ state: 'dlq', lastFailure: { code: 'TIMEOUT' } })
+})
+
+it('a handler process dies with its parent, also in an endless loop', async () => {
+  const { work, job } = await stage('orphan')
+  const { pid } = await job('process', 'loop')
+  const run = work()
+  const child = await pid()
+  run.child.kill('SIGKILL')
+  await run.ended
+  await eventually(() => !isAlive(child), 'the handler process is gone')
+})
+
+it('F6 C010 a job that kills the whole process is dead after three deaths, and the others are done', async () => {
+  const { hf, work, job } = await stage('poison')
+  const poison = await job('thread', 'crash')
+  const good = await Promise.all(
+    Array.from({ length: 20 }, () => job('inline', 'end', { maxCrashes: 20, maxAttempts: 20 })),
+  )
+  let deaths = 0
+  let isOver = false
+  // The supervisor: starts the worker again whenever it dies.
+  const supervised = (async () => {
+    while (!isOver) {
+      const run = work({ lease: 300, reap: 50, poll: 20, prefetch: 0 })
+      const { code } = await run.ended
+      if (code !== 0) deaths += 1
+    }
+  })()
+  await eventually(async () => (await hf.get(poison.id))?.state === 'dlq', 'the poison is dead', 30_000)
+  // Whoever runs beside it when the process dies loses an attempt too, which its history shows as what it was.
+  await eventually(async () => (await hf.stats()).counts.completed === 20, 'the others are done', 30_000)
+  isOver = true
+  for (const { child } of started) if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM')
+  await supervised
+  expect(deaths).toBe(3)
+  expect(await hf.get(poison.id)).toMatchObject({ dlqCode: 'CRASH_LOOP', attempts: 3 })
+  const attempts = await hf.attempts(poison.id)
+  expect(attempts.map(({ outcome, failure }) => [outcome, failure?.code])).toEqual(
+    Array.from({ length: 3 }, () => ['crashed', 'LEASE_EXPIRED']),
+  )
+  for (const { id } of good) {
+    const outcomes = (await hf.attempts(id)).map(({ outcome, failure }) => failure?.code ?? outcome)
+    expect(new Set([...outcomes, 'LEASE_EXPIRED'])).toEqual(new Set(['succeeded', 'LEASE_EXPIRED']))
+  }
+}, 60_000)
