@@ -156,10 +156,10 @@ export class PostgresServer {
     return Number(bytes)
   }
 
-  /** Of every table that was made here: what it holds, what is dead in it, and its bytes. */
+  /** Of every table that was made here: what it holds, what is dead in it, what ever died in it, and its bytes. */
   async tables() {
     const rows = await this.query(
-      `SELECT schemaname || '.' || relname AS name, n_live_tup AS live, n_dead_tup AS dead,
+      `SELECT schemaname || '.' || relname AS name, n_live_tup AS live, n_dead_tup AS dead, n_tup_upd + n_tup_del AS died,
               pg_table_size(relid) AS "tableBytes", pg_indexes_size(relid) AS "indexBytes",
               vacuum_count + autovacuum_count AS vacuums
        FROM pg_stat_user_tables WHERE schemaname = ANY($1) ORDER BY 1`,
