@@ -6,6 +6,8 @@ import type { AttemptEnvironment } from './actors/attempt.ts'
 import { Dispatcher } from './actors/dispatcher.ts'
 import type { JobActor } from './actors/job-actor.ts'
 import { LeaseKeeper } from './actors/lease-keeper.ts'
+import { eventOf } from './actors/lifecycle.ts'
+import { NoteWriter } from './actors/note-writer.ts'
 import { Notifier } from './actors/notifier.ts'
 import { PoolActor } from './actors/pool-actor.ts'
 import { type Reaped, Reaper } from './actors/reaper.ts'
@@ -22,15 +24,6 @@ import type { JobId, JobState } from './job.ts'
 import { type JobEventFields, logAttempt } from './telemetry.ts'
 import { WorkerListeners } from './worker-events.ts'
 
-const EVENT_OF = {
-  complete: 'complete',
-  retry: 'retry',
-  dead: 'die',
-  cancel: 'cancel',
-  release: 'release',
-  requeue: 'expire',
-} as const
-
 export class Runtime {
   readonly events = new WorkerListeners((event, error) => {
     this.engine.logger.error({ event, err: toFailure(error) }, 'a listener of the worker failed')
@@ -40,6 +33,7 @@ export class Runtime {
   private readonly supervisor: Supervisor
   private readonly dispatcher: Dispatcher
   private readonly keeper: LeaseKeeper
+  private readonly notes: NoteWriter
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
   private readonly pool: PoolActor | null
   private stopping: Promise<void> | null = null
@@ -53,7 +47,8 @@ export class Runtime {
     this.engine = engine
     this.settings = settings
     const { backend, clock, timers, random, logger, warn } = engine
-    const { leaseMs, lanes } = settings
+    const { leaseMs, lanes, keepLogs } = settings
+    this.notes = new NoteWriter({ backend, clock, timers, warn, keepLines: keepLogs.lines })
     this.supervisor = new Supervisor({ clock, logger, onEscalate: (error) => this.escalated(error) })
     const modules = [...settings.handlers.values()].filter(
       (handler): handler is ThreadHandler => handler.kind === 'thread',
@@ -121,7 +116,8 @@ export class Runtime {
       queueRetry: settings.queueRetry,
       context: settings.context,
       inspect: engine.inspect,
-      progress: engine.progress,
+      notes: this.notes,
+      logLevel: settings.keepLogs.level,
       enqueue: engine.enqueue,
     }
   }
@@ -210,6 +206,7 @@ export class Runtime {
       await this.tellTheStore()
     }
     this.unlisten()
+    this.notes.stop()
     await this.supervisor.stop()
     await this.pool?.stop()
     await delay(0, timers)
@@ -242,7 +239,7 @@ export class Runtime {
       this.lost(actor)
       return
     }
-    const state = actor.lifecycle.send(verdict === 'cancelled' ? 'cancel' : EVENT_OF[settlement.kind])
+    const state = actor.lifecycle.send(verdict === 'cancelled' ? 'cancel' : eventOf(settlement.kind))
     if (this.isHeard(settlement.kind, state)) {
       const fields = this.describe(actor, settlement, state)
       logAttempt(this.engine.logger, fields)

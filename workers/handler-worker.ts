@@ -98,9 +98,11 @@ async function run(message: RunMessage): Promise<RunReply> {
     const context = createContext(scope, link, { message, context: module.context })
     if (message[15]) link.started(scope)
     const output = await module.handler(message[2], context)
+    scope.onEnd()
     const problem = cloneProblem(output, 'output')
     return problem === null ? [scope.sent, output] : [scope.sent, undefined, { code: 'BAD_OUTPUT', message: problem }]
   } catch (error) {
+    scope.onEnd()
     return [scope.sent, undefined, toFailure(error, readDelay)]
   } finally {
     link.end(scope)
