@@ -7,10 +7,9 @@ import { BackendActor } from './actors/backend-actor.ts'
 import type { Inspect } from './actors/lifecycle.ts'
 import type { Backend } from './backends/backend.ts'
 import { type Capabilities, requireCapabilities } from './backends/capabilities.ts'
-import { encodeValue } from './backends/codec.ts'
 import { openBackend } from './backends/open.ts'
 import type { PoolOptions } from './backends/postgres/pool-options.ts'
-import type { ClaimedJob, LaneStats } from './backends/protocol/index.ts'
+import type { LaneStats } from './backends/protocol/index.ts'
 import { type Clock, systemClock, systemTimers, type Timers } from './clock.ts'
 import { DEFAULTS, type Duration, LIMITS, parseDuration, parseInteger, parseName, refuseUnknown } from './config.ts'
 import type { AppContext, EnqueueOptions, JobContract } from './contract.ts'
@@ -19,7 +18,8 @@ import { HoldfastError, invalidArgument } from './errors.ts'
 import type { Explanation } from './explain.ts'
 import { toFailure } from './failure.ts'
 import type { AttemptRecord, JobDetail, JobId } from './job.ts'
-import { EndListeners, type JobHandle } from './job-handle.ts'
+import type { JobHandle, ResultOptions } from './job-handle.ts'
+import type { LogLine, LogOptions } from './job-logs.ts'
 import {
   type EnqueueRequest,
   JobOperations,
@@ -28,6 +28,7 @@ import {
   type ReplayOptions,
 } from './job-operations.ts'
 import { createUlidFactory, type Random, systemRandom } from './random.ts'
+import { ResultWaiters } from './result-waiters.ts'
 import { Runtime } from './runtime.ts'
 import { type Health, type HealthOptions, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
 import { createLogger, guardLogger, type Logger, limitWarnings, type Warn } from './telemetry.ts'
@@ -104,6 +105,10 @@ export interface Holdfast {
   list(options?: ListOptions): Promise<JobPage>
   attempts(id: JobId): Promise<readonly AttemptRecord[]>
   explain(id: JobId): Promise<Explanation | null>
+  /** What `result()` of the job's handle gives, in any process. Rejects as that does, and with JOB_NOT_FOUND. */
+  result<Output = unknown>(id: JobId, options?: ResultOptions): Promise<Output>
+  /** Lines that its handlers wrote to `ctx.log`, as far as they are kept; empty for an unknown id. */
+  logs(id: JobId, options?: LogOptions): Promise<readonly LogLine[]>
   cancel(id: JobId, options?: { readonly force?: boolean }): Promise<'cancelled' | 'requested' | 'already_terminal'>
   replay(id: JobId, options?: ReplayOptions): Promise<JobHandle>
   retryNow(id: JobId): Promise<void>
@@ -170,14 +175,13 @@ export function connectWith(platform: Platform): Holdfast {
   const options = parseOptions(platform.options ?? {})
   const { retention, payloadBytesMax } = options
   const backend = new BackendActor({ ...platform, callDeadlineMs: options.callDeadlineMs })
-  const ended = new EndListeners()
+  const results = new ResultWaiters({ backend, clock, timers })
   const runtimes = new Set<Runtime>()
-  const onEnded = (id: JobId): void => ended.notify(id)
+  const onEnded = (id: JobId): void => results.notify(id)
   const jobs = new JobOperations({
     backend,
     clock,
-    timers,
-    ended,
+    results,
     retention,
     definition: { ulid: createUlidFactory(clock, random), payloadBytesMax },
     cancelRunning: (id) => {
@@ -196,10 +200,9 @@ export function connectWith(platform: Platform): Holdfast {
     payloadBytesMax,
     inspect: options.inspect,
     enqueue: (job, input, enqueueOptions) => jobs.enqueue(job, input, enqueueOptions),
-    progress: (job, value) => storeProgress(backend, job, encodeValue(value, 'progress', payloadBytesMax)),
     onEnded,
   }
-  return assemble({ namespace: options.namespace, backend, jobs, store, engine, runtimes })
+  return assemble({ namespace: options.namespace, backend, jobs, store, engine, results, runtimes })
 }
 
 interface Parts {
@@ -208,10 +211,11 @@ interface Parts {
   readonly jobs: JobOperations
   readonly store: StoreOperations
   readonly engine: Engine
+  readonly results: ResultWaiters
   readonly runtimes: Set<Runtime>
 }
 
-function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts): Holdfast {
+function assemble({ namespace, backend, jobs, store, engine, results, runtimes }: Parts): Holdfast {
   const { capabilities } = backend.backend
   let closing: Promise<void> | null = null
   const startWorker = async (options: WorkerOptions<never>): Promise<{ worker: Worker; runtime: Runtime }> => {
@@ -239,6 +243,8 @@ function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts):
     list: (options?: ListOptions) => jobs.list(options),
     attempts: (id: JobId) => jobs.attempts(id),
     explain: (id: JobId) => jobs.explain(id),
+    result: (id: JobId, options?: ResultOptions) => jobs.result(id, options),
+    logs: (id: JobId, options?: LogOptions) => jobs.logs(id, options),
     cancel: (id: JobId, options?: { readonly force?: boolean }) => jobs.cancel(id, options),
     replay: (id: JobId, options?: ReplayOptions) => jobs.replay(id, options),
     retryNow: (id: JobId) => jobs.retryNow(id),
@@ -258,14 +264,15 @@ function assemble({ namespace, backend, jobs, store, engine, runtimes }: Parts):
       return runtime.startedCount
     },
     close: () => {
-      closing ??= closeAll(runtimes, engine)
+      closing ??= closeAll(runtimes, engine, results)
       return closing
     },
   }) as Holdfast
 }
 
-async function closeAll(runtimes: Set<Runtime>, { backend, warn }: Engine): Promise<void> {
+async function closeAll(runtimes: Set<Runtime>, { backend, warn }: Engine, results: ResultWaiters): Promise<void> {
   await Promise.all([...runtimes].map((runtime) => runtime.stop()))
+  results.close()
   runtimes.clear()
   try {
     await backend.close()
@@ -276,18 +283,6 @@ async function closeAll(runtimes: Set<Runtime>, { backend, warn }: Engine): Prom
 }
 
 const closed = (): HoldfastError => new HoldfastError('CLOSED', 'the client was closed')
-
-async function storeProgress(
-  backend: BackendActor,
-  job: ClaimedJob,
-  progress: ReturnType<typeof encodeValue>,
-): Promise<void> {
-  const { verdicts } = await backend.ask('job.progress', { updates: [{ id: job.id, token: job.token, progress }] })
-  if (verdicts[0] === 'applied') return
-  throw new HoldfastError('LEASE_LOST', `the lease of ${job.id} is gone; its progress was not stored`, {
-    details: { jobId: job.id },
-  })
-}
 
 interface ParsedOptions {
   readonly namespace: string

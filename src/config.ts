@@ -22,6 +22,7 @@ export const LIMITS = {
   concurrency: 10_000,
   prefetch: 1_000,
   listLimit: 500,
+  keepLogs: 1_000,
   enqueueBatch: 10_000,
 } as const
 
@@ -59,6 +60,7 @@ export const DEFAULTS = {
   stopSilenceMs: 400,
   closeDeadlineMs: 5_000,
   listLimit: 100,
+  keepLogs: 100,
 } as const
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const

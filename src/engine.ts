@@ -1,7 +1,8 @@
 /** What a worker is made from: its own settings, and what it shares with the client that made it. Plain data and functions. */
-import type { AttemptEnvironment, Retention } from './actors/attempt.ts'
+import type { Retention } from './actors/attempt.ts'
 import type { BackendActor } from './actors/backend-actor.ts'
 import type { Inspect } from './actors/lifecycle.ts'
+import type { LogLevel } from './actors/log-line.ts'
 import type { Clock, Timers } from './clock.ts'
 import type { EnqueueOptions, Handler, JobContract, RetryOption } from './contract.ts'
 import type { JobId } from './job.ts'
@@ -21,6 +22,14 @@ export interface WorkerSettings {
   readonly context: unknown
   readonly retry: RetryOption | null
   readonly queueRetry: ReadonlyMap<string, RetryOption>
+  readonly keepLogs: KeepLogs
+}
+
+/** Which lines of `ctx.log` are stored with the job. */
+export interface KeepLogs {
+  /** The newest of a job; 0: none. */
+  readonly lines: number
+  readonly level: LogLevel
 }
 
 /** What a worker shares with the client that made it. */
@@ -40,7 +49,6 @@ export interface Engine {
     input: unknown,
     options: EnqueueOptions,
   ) => Promise<{ readonly id: JobId; readonly deduplicated: boolean }>
-  readonly progress: AttemptEnvironment['progress']
   /** Told when a job has ended, after the store has said so. */
   readonly onEnded: (id: JobId) => void
 }

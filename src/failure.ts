@@ -1,50 +1,55 @@
 /**
  * Turns whatever a handler threw into a `Failure`: plain, bounded data with a code. Used on both sides of a thread.
- * No getter, `toJSON` or `toString` of user objects is trusted: reading one may throw, and then a plain text stands in.
+ * No getter, `toJSON` or `toString` of user objects is called: only plain data of them is read.
  */
 import type { Failure } from './job.ts'
 import { FAILURE_CLASSES } from './job.ts'
+import { boundedBytes, toPlain } from './plain-data.ts'
 
-const MESSAGE_CHARS_MAX = 2_000
-const STACK_CHARS_MAX = 8_000
+const MESSAGE_BYTES_MAX = 2_000
+const STACK_BYTES_MAX = 8_000
+const NAME_BYTES_MAX = 128
 const CAUSE_DEPTH_MAX = 4
 const CODE = /^[A-Za-z][A-Za-z0-9_]{1,63}$/
 /** `CODE: message`; codes of the table count in any letter case, others only in capitals. */
 const PREFIX = /^([A-Za-z][A-Za-z0-9_]{1,63}):\s/
 
+/** Getters of the platform: `name`, `message` and `code` of a DOMException, and `stack` where it is one. */
+const TRUSTED_GETTERS: ReadonlySet<unknown> = new Set(
+  [
+    ...['name', 'message', 'code'].map((key) => Object.getOwnPropertyDescriptor(DOMException.prototype, key)),
+    Object.getOwnPropertyDescriptor(new Error('shape'), 'stack'),
+    Object.getOwnPropertyDescriptor(Error.prototype, 'stack'),
+  ].flatMap((property) => (property?.get === undefined ? [] : [property.get])),
+)
+const PROTOTYPES_MAX = 32
+
+/** A property as plain data, its own or inherited. A getter of the thrown object is passed over, never called. */
 function read(value: object, key: string): unknown {
   try {
-    return Reflect.get(value, key)
+    let holder: object | null = value
+    for (let depth = 0; holder !== null && depth < PROTOTYPES_MAX; depth += 1) {
+      const property = Object.getOwnPropertyDescriptor(holder, key)
+      if (property !== undefined && 'value' in property) return property.value
+      if (property !== undefined && TRUSTED_GETTERS.has(property.get)) return Reflect.get(holder, key, value)
+      holder = Object.getPrototypeOf(holder)
+    }
   } catch {
-    return undefined
+    // A proxy, whose traps may throw.
   }
+  return undefined
 }
 
-function text(value: unknown, limit: number): string | undefined {
-  if (typeof value !== 'string') return undefined
-  const wellFormed = value.toWellFormed()
-  return wellFormed.length > limit ? `${wellFormed.slice(0, limit - 1)}…` : wellFormed
-}
+const text = (value: unknown, limit: number): string | undefined =>
+  typeof value === 'string' ? boundedBytes(value, limit) : undefined
 
-/** Parts of a thrown object that are looked at; one that refers to the same parts many times over has no end otherwise. */
-const DESCRIBED_PARTS_MAX = 10_000
-
-function toJson(value: object): string | undefined {
-  let left = DESCRIBED_PARTS_MAX
-  return JSON.stringify(value, (_key, part: unknown) => {
-    left -= 1
-    if (left < 0) throw new RangeError('too many parts')
-    return part
-  })
-}
+/** How much is looked at of a thrown object that is no error; its message is cut far below. */
+const DESCRIBED = { depth: 8, parts: 1_000, chars: MESSAGE_BYTES_MAX }
 
 function describe(value: unknown): string {
-  if (typeof value === 'string') return value
-  try {
-    return typeof value === 'object' && value !== null ? (toJson(value) ?? 'an object') : String(value)
-  } catch {
-    return 'a value that cannot be described'
-  }
+  if (typeof value === 'function') return 'a function'
+  if (typeof value !== 'object' || value === null) return String(value)
+  return JSON.stringify(toPlain(value, DESCRIBED))
 }
 
 function codeOf(thrown: object | null, message: string): string {
@@ -63,11 +68,11 @@ export function toFailure(thrown: unknown, durationOf?: (value: unknown) => numb
   const ownMessage = object === null ? undefined : read(object, 'message')
   const message = text(
     typeof ownMessage === 'string' && ownMessage !== '' ? ownMessage : describe(thrown),
-    MESSAGE_CHARS_MAX,
+    MESSAGE_BYTES_MAX,
   )
   const shown = message === undefined || message === '' ? 'the handler threw without a message' : message
-  const name = object === null ? undefined : text(read(object, 'name'), 128)
-  const stack = object === null ? undefined : text(read(object, 'stack'), STACK_CHARS_MAX)
+  const name = object === null ? undefined : text(read(object, 'name'), NAME_BYTES_MAX)
+  const stack = object === null ? undefined : text(read(object, 'stack'), STACK_BYTES_MAX)
   const cause = object === null ? undefined : read(object, 'cause')
   const isPermanent = object !== null && read(object, 'permanent') === true
   const retryAfterMs = object !== null && name === 'RetryAfter' ? durationOf?.(read(object, 'delay')) : undefined

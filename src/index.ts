@@ -39,7 +39,8 @@ export type {
   RetryPolicy,
 } from './job.ts'
 export { JOB_STATES } from './job.ts'
-export type { JobHandle } from './job-handle.ts'
+export type { JobHandle, ResultOptions } from './job-handle.ts'
+export type { LogLine, LogOptions } from './job-logs.ts'
 export type { EnqueueRequest, JobPage, ListOptions, ReplayOptions } from './job-operations.ts'
 export type { Migrated, MigrateOptions } from './migrate.ts'
 export { migrate } from './migrate.ts'

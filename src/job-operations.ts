@@ -33,7 +33,9 @@ import {
   type JobState,
   parseJobState,
 } from './job.ts'
-import { createHandle, type JobHandle, type ResultContext } from './job-handle.ts'
+import { createHandle, type JobHandle, parseResultTimeout, type ResultOptions } from './job-handle.ts'
+import { type LogLine, type LogOptions, queryOf, toLogLine } from './job-logs.ts'
+import type { ResultWaiters } from './result-waiters.ts'
 
 /** One entry of `enqueueMany`. */
 export interface EnqueueRequest<Input = unknown> {
@@ -67,8 +69,9 @@ export interface ReplayOptions {
   readonly input?: unknown
 }
 
-export interface JobOperationsContext extends ResultContext {
+export interface JobOperationsContext {
   readonly backend: BackendActor
+  readonly results: ResultWaiters
   readonly clock: Clock
   readonly retention: Retention
   readonly definition: DefinitionContext
@@ -99,7 +102,7 @@ export class JobOperations {
   /** Rejects; inside a synchronous transaction it throws. */
   enqueueTx(transaction: unknown, request: EnqueueTxRequest): Promise<JobHandle> {
     return enqueueTx(this.#context, transaction, request).then(({ id, outcome, state }) =>
-      createHandle({ id, deduplicated: outcome === 'deduplicated', state, isCommitted: false }, this.#context),
+      createHandle({ id, deduplicated: outcome === 'deduplicated', state, isCommitted: false }, this.#context.results),
     )
   }
 
@@ -131,8 +134,14 @@ export class JobOperations {
     if (result === undefined) throw new HoldfastError('INTERNAL', 'the store left an enqueue unanswered')
     return createHandle(
       { id: result.id, deduplicated: result.outcome === 'deduplicated', state: result.state, isCommitted: true },
-      this.#context,
+      this.#context.results,
     )
+  }
+
+  async result(id: JobId, options: ResultOptions = {}): Promise<unknown> {
+    const timeoutMs = parseResultTimeout(options)
+    if (!JOB_ID.test(parseId(id))) throw notFound(id)
+    return this.#context.results.wait({ id, timeoutMs, mayAppear: false, wasSeen: false })
   }
 
   async get(id: JobId): Promise<JobDetail | null> {
@@ -141,9 +150,8 @@ export class JobOperations {
   }
 
   async #stored(id: unknown): Promise<StoredJob | null> {
-    if (typeof id !== 'string') throw invalidArgument('id', `expected a job id; got ${show(id)}`)
-    if (!JOB_ID.test(id)) return null
-    return (await this.#context.backend.ask('job.get', { ids: [id] })).jobs[0] ?? null
+    if (!JOB_ID.test(parseId(id))) return null
+    return (await this.#context.backend.ask('job.get', { ids: [id as JobId] })).jobs[0] ?? null
   }
 
   async #existing(id: unknown): Promise<StoredJob> {
@@ -163,6 +171,14 @@ export class JobOperations {
       cursor: options.cursor === undefined || options.cursor === null ? null : parseCursor(options.cursor),
     })
     return { jobs: jobs.map(toRecord), cursor }
+  }
+
+  /** In order, the oldest that is kept first. Empty for an unknown id. */
+  async logs(id: JobId, options: LogOptions = {}): Promise<readonly LogLine[]> {
+    const query = queryOf(id, options)
+    if (!JOB_ID.test(parseId(id))) return []
+    const { logs } = await this.#context.backend.ask('job.logs', { queries: [query] })
+    return (logs[0] ?? []).map(toLogLine)
   }
 
   /** In order; the running one last. Empty for an unknown id. */
@@ -189,7 +205,7 @@ export class JobOperations {
   ): Promise<'cancelled' | 'requested' | 'already_terminal'> {
     refuseUnknown(options, CANCEL_OPTIONS, 'options')
     await this.#existing(id)
-    const { backend, retention, cancelRunning, ended } = this.#context
+    const { backend, retention, cancelRunning, results } = this.#context
     const { outcomes } = await backend.ask('job.cancel', {
       ids: [id],
       force: options.force === true,
@@ -198,7 +214,7 @@ export class JobOperations {
     const outcome = outcomes[0] ?? 'not_found'
     if (outcome === 'not_found') throw notFound(id)
     if (outcome === 'requested' || (outcome === 'cancelled' && options.force === true)) cancelRunning(id)
-    if (outcome === 'cancelled') ended.notify(id)
+    if (outcome === 'cancelled') results.notify(id)
     return outcome
   }
 
@@ -283,6 +299,11 @@ async function validateAll(targets: readonly EnqueueTarget[], requests: readonly
       })
     }
   }
+}
+
+function parseId(id: unknown): string {
+  if (typeof id === 'string') return id
+  throw invalidArgument('id', `expected a job id; got ${show(id)}`)
 }
 
 const notFound = (id: string): HoldfastError =>

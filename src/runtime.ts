@@ -7,8 +7,10 @@ import { CancelWatch } from './actors/cancel-watch.ts'
 import { Dispatcher } from './actors/dispatcher.ts'
 import type { JobActor } from './actors/job-actor.ts'
 import { LeaseKeeper } from './actors/lease-keeper.ts'
+import { eventOf } from './actors/lifecycle.ts'
 import { type LostSlot, LostSlots } from './actors/lost-slots.ts'
 import type { Membership } from './actors/membership.ts'
+import { NoteWriter } from './actors/note-writer.ts'
 import { Notifier } from './actors/notifier.ts'
 import { PoolActor } from './actors/pool-actor.ts'
 import { type Reaped, Reaper } from './actors/reaper.ts'
@@ -29,15 +31,6 @@ import { type JobEventFields, logAttempt } from './telemetry.ts'
 import { WorkerListeners } from './worker-events.ts'
 import { judgeWorker, type WorkerHealth } from './worker-health.ts'
 
-const EVENT_OF = {
-  complete: 'complete',
-  retry: 'retry',
-  dead: 'die',
-  cancel: 'cancel',
-  release: 'release',
-  requeue: 'expire',
-} as const
-
 /** A worker with a free slot that has not claimed for so many polls, and for the time that a call may take, is stuck. */
 const QUIET_POLLS = 5
 
@@ -51,6 +44,7 @@ export class Runtime {
   private readonly dispatcher: Dispatcher
   private readonly keeper: LeaseKeeper
   private readonly membership: Membership
+  private readonly notes: NoteWriter
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
   private readonly pool: PoolActor | null
   private stopping: Promise<void> | null = null
@@ -63,21 +57,10 @@ export class Runtime {
     this.engine = engine
     this.settings = settings
     const { backend, clock, timers, random, logger, warn } = engine
-    const { leaseMs, lanes } = settings
+    const { leaseMs, lanes, keepLogs } = settings
+    this.notes = new NoteWriter({ backend, clock, timers, warn, keepLines: keepLogs.lines })
     this.supervisor = new Supervisor({ clock, logger, onEscalate: (error) => this.escalated(error) })
-    const modules = [...settings.handlers.values()].filter(
-      (handler): handler is ThreadHandler => handler.kind === 'thread',
-    )
-    this.pool =
-      modules.length === 0
-        ? null
-        : new PoolActor({
-            threads: settings.concurrency,
-            timers,
-            modules,
-            lost: this.slotsLost,
-            onIdleCrash: (error) => logger.warn({ err: error }, 'a handler thread died with no attempt in it'),
-          })
+    this.pool = this.newPool()
     const keeper = new LeaseKeeper({
       backend,
       clock,
@@ -121,6 +104,21 @@ export class Runtime {
     this.parts = [this.membership, keeper, reaper, cancels, notifier, this.dispatcher]
   }
 
+  private newPool(): PoolActor | null {
+    const { engine, settings } = this
+    const modules = [...settings.handlers.values()].filter(
+      (handler): handler is ThreadHandler => handler.kind === 'thread',
+    )
+    if (modules.length === 0) return null
+    return new PoolActor({
+      threads: settings.concurrency,
+      timers: engine.timers,
+      modules,
+      lost: this.slotsLost,
+      onIdleCrash: (error) => engine.logger.warn({ err: error }, 'a handler thread died with no attempt in it'),
+    })
+  }
+
   private environment(): AttemptEnvironment {
     const { engine, settings } = this
     return {
@@ -139,7 +137,8 @@ export class Runtime {
       queueRetry: settings.queueRetry,
       context: settings.context,
       inspect: engine.inspect,
-      progress: engine.progress,
+      notes: this.notes,
+      logLevel: settings.keepLogs.level,
       enqueue: engine.enqueue,
     }
   }
@@ -220,6 +219,7 @@ export class Runtime {
     await drained
     if (!this.dispatcher.isQuiet) this.membership.giveUpOnStore()
     this.unlisten()
+    this.notes.stop()
     await this.supervisor.stop()
     await this.pool?.stop()
     await delay(0, this.engine.timers)
@@ -230,7 +230,7 @@ export class Runtime {
       this.lost(actor)
       return
     }
-    const state = actor.lifecycle.send(verdict === 'cancelled' ? 'cancel' : EVENT_OF[settlement.kind])
+    const state = actor.lifecycle.send(verdict === 'cancelled' ? 'cancel' : eventOf(settlement.kind))
     if (this.isHeard(settlement.kind, state)) {
       const fields = attemptFields(actor, settlement, state)
       logAttempt(this.engine.logger, fields)

@@ -1,8 +1,9 @@
 /** The worker as users see it: options checked once, events, slots, an orderly stop. The work is done by `Runtime`. */
 import { hostname } from 'node:os'
+import { LOG_LEVELS, type LogLevel } from './actors/log-line.ts'
 import { DEFAULTS, type Duration, LIMITS, parseDuration, parseInteger, parseName, refuseUnknown } from './config.ts'
 import { type AppContext, type Handler, parseRetryPolicy, type RetryOption } from './contract.ts'
-import type { WorkerSettings } from './engine.ts'
+import type { KeepLogs, WorkerSettings } from './engine.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
 import type { Random } from './random.ts'
 import { nonce } from './random.ts'
@@ -37,6 +38,11 @@ export interface WorkerOptions<Context = AppContext> {
    * back. Default 200; 0 turns it off.
    */
   readonly prefetch?: number
+  /**
+   * How many lines of `ctx.log` are stored with a job, the newest; from `level` on, whatever the level of the logger. Default 100 from
+   * `info`; at most 1,000; 0 stores none.
+   */
+  readonly keepLogs?: number | { readonly lines?: number; readonly level?: LogLevel }
   /** What a handler gets between its signal and being given up or terminated. Default 2 s. */
   readonly killGrace?: Duration
 }
@@ -55,6 +61,7 @@ const OPTIONS = new Set([
   'reap',
   'killGrace',
   'prefetch',
+  'keepLogs',
 ])
 
 const QUEUE_OPTIONS = new Set(['retry'])
@@ -96,7 +103,18 @@ export function toSettings(options: WorkerOptions<never>, random: Random): Worke
     context: options.context,
     retry: options.retry === undefined ? null : toRetry(options.retry, 'retry'),
     queueRetry: toQueueRetry(options.queues === undefined ? {} : options.queues),
+    keepLogs: toKeepLogs(options.keepLogs),
   }
+}
+
+const KEEP_LOGS_OPTIONS = new Set(['lines', 'level'])
+
+function toKeepLogs(value: WorkerOptions['keepLogs']): KeepLogs {
+  const options = typeof value === 'number' ? { lines: value } : (value ?? {})
+  refuseUnknown(options, KEEP_LOGS_OPTIONS, 'keepLogs')
+  const { lines = DEFAULTS.keepLogs, level = 'info' } = options
+  if (!LOG_LEVELS.includes(level)) throw invalidArgument('keepLogs.level', `expected one of ${LOG_LEVELS.join(', ')}`)
+  return { lines: parseInteger(lines, 'keepLogs', 0, LIMITS.keepLogs), level }
 }
 
 function toRetry(value: RetryOption, field: string): RetryOption {

@@ -39,7 +39,7 @@ const imports = source.flatMap(importsOf)
 const LAYERS: readonly (readonly [string, RegExp])[] = [
   [
     'leaf',
-    /^src\/(job|errors|failure|clock|deadlines|random|config|contract|isolation|roster|telemetry|version)\.ts$|^src\/actors\/job-machine\.ts$/,
+    /^src\/(job|errors|failure|clock|deadlines|random|config|contract|isolation|plain-data|roster|telemetry|version)\.ts$|^src\/actors\/job-machine\.ts$/,
   ],
   ['lua', /^src\/lua\//],
   ['backends', /^src\/backends\//],
@@ -47,7 +47,7 @@ const LAYERS: readonly (readonly [string, RegExp])[] = [
   ['actors', /^src\/actors\//],
   [
     'client',
-    /^src\/(announcement|attempt-fields|blockers|explain-context|client|runtime|engine|worker|worker-events|enqueue|enqueue-tx|explain|job-handle|job-operations|migrate|store-operations|worker-health|worker-list)\.ts$/,
+    /^src\/(announcement|attempt-fields|blockers|explain-context|client|runtime|engine|worker|worker-events|enqueue|enqueue-tx|explain|job-handle|job-operations|result-waiters|result-outcome|job-logs|migrate|store-operations|worker-health|worker-list)\.ts$/,
   ],
   ['index', /^src\/index\.ts$/],
   ['cli', /^src\/cli\//],
@@ -137,7 +137,7 @@ describe('the engine', () => {
   const engine = source.filter(
     (file) =>
       /^src\/(actors|backends|lua|partitions)\//.test(file) ||
-      /^src\/(announcement|attempt-fields|blockers|explain-context|client|runtime|engine|worker|worker-events|enqueue|enqueue-tx|explain|job-handle|job-operations|migrate|store-operations|worker-health|worker-list)\.ts$/.test(
+      /^src\/(announcement|attempt-fields|blockers|explain-context|client|runtime|engine|worker|worker-events|enqueue|enqueue-tx|explain|job-handle|job-operations|result-waiters|result-outcome|job-logs|migrate|store-operations|worker-health|worker-list)\.ts$/.test(
         file,
       ),
   )

@@ -11,19 +11,9 @@ import type { RetryPolicy } from '../src/job.ts'
 import { cloneProblem } from './clonable.ts'
 import type { LogLevel, RunMessage, ThreadContract, ThreadEnqueue } from './handler-protocol.ts'
 import type { MainLink, TaskScope } from './main-link.ts'
+import { ThreadProgress, unsendable } from './thread-progress.ts'
 
 type Enqueued = Awaited<ReturnType<JobContext['enqueue']>>
-
-/** A rejection that nobody has to await: a handler may drop the promise without ending its thread. */
-function rejected(error: HoldfastError): Promise<never> {
-  const promise = Promise.reject(error)
-  promise.catch(() => undefined)
-  return promise
-}
-
-function unsendable(problem: string): HoldfastError {
-  return new HoldfastError('INVALID_PAYLOAD', problem, { details: { path: problem.slice(0, problem.indexOf(':')) } })
-}
 
 /** A log line must never fail its handler. An Error goes as a failure, which keeps the code and causes that a clone drops. */
 function loggable(value: unknown): unknown {
@@ -77,12 +67,6 @@ function requireValid(contract: JobContract, result: Validation): void {
   throw new HoldfastError('VALIDATION_FAILED', `${contract.type}: ${place}: ${first?.message ?? 'refused'}`, {
     details: { type: contract.type, issues },
   })
-}
-
-function progress(scope: TaskScope, link: MainLink, value: unknown): Promise<void> {
-  const problem = cloneProblem(value, 'progress')
-  if (problem !== null) return rejected(unsendable(problem))
-  return link.call(scope, (call) => ({ type: 'progress', task: scope.task, call, value })) as Promise<void>
 }
 
 async function enqueue(scope: TaskScope, link: MainLink, call: EnqueueCall): Promise<Enqueued> {
@@ -148,7 +132,11 @@ class ThreadContext implements JobContext<unknown> {
     this.traceId = message[14]
     this.context = setup.context
     this.log = createLogger(scope, link)
-    this.progress = (value) => progress(scope, link, value)
+    let progress: ThreadProgress | null = null
+    this.progress = (value) => {
+      progress ??= new ThreadProgress(scope, link)
+      return progress.report(value)
+    }
     this.enqueue = (job, input, options) => {
       const promise = enqueue(scope, link, { job: job as JobContract | string, input, options })
       promise.catch(() => undefined)

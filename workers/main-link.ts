@@ -14,6 +14,8 @@ export class TaskScope {
   readonly task: number
   sent = 0
   isEnded = false
+  /** Sends what is still to be said. */
+  onEnd: () => void = () => undefined
   #reason: HoldfastError | null = null
   #controller: AbortController | null = null
 

@@ -53,7 +53,7 @@ async function enqueue(count, spec) {
 async function claim(count, leaseMs = HOUR) {
   const held = []
   while (held.length < count) {
-    const reply = await run('job_turn', [count - held.length, WORKER, 'nonce', leaseMs, 0, 0, 0, 0])
+    const reply = await run('job_turn', [count - held.length, WORKER, 'nonce', leaseMs, 0, 0, 0, 0, 0])
     const runs = await redis.hmget(keys.key('run'), ...reply[4])
     held.push(...reply[4].map((id, index) => [id, runs[index].slice(1).split('|')[0]]))
   }
@@ -67,7 +67,7 @@ async function take(count, leaseMs) {
 
 const turn = (limit, [forgotten, kept, others], args) => [
   'job_turn',
-  [limit, WORKER, 'n2', HOUR, 0, forgotten, kept, others, ...args],
+  [limit, WORKER, 'n2', HOUR, 0, 0, forgotten, kept, others, ...args],
 ]
 const keptArgs = (held, keepMs) => [
   keepMs,
@@ -127,10 +127,18 @@ const CASES = {
     )
   },
   lease_renew: async (n) => ['lease_renew', [HOUR, ...(await take(n)).flat()]],
-  job_progress: async (n) => [
-    'job_progress',
-    (await take(n)).flatMap(([id, token]) => [id, token, `j"${'x'.repeat(bytes)}"`]),
+  job_note: async (n) => [
+    'job_note',
+    [n, ...(await take(n)).flatMap(([id, token]) => [id, token, `j"${'x'.repeat(bytes)}"`, 0, 0])],
   ],
+  'job_note: a line to each log of 100': async (n) => {
+    const held = await take(n)
+    const epochOf = (token) => token.slice(0, token.indexOf(':'))
+    const lines = (token) => Array.from({ length: 100 }, (_, at) => `${epochOf(token)} ${at + 1} ${'x'.repeat(150)}`)
+    for (const [id, token] of held) await run('job_note', [1, id, token, '', 100, 100, ...lines(token)])
+    const more = held.flatMap(([id, token]) => [id, token, '', 100, 1, `${epochOf(token)} 101 ${'x'.repeat(150)}`])
+    return ['job_note', [n, ...more]]
+  },
   'lease_reap: decisions': async (n) => {
     const held = await take(n, -1)
     return ['lease_reap', [0, n, ...held.flatMap((each) => otherArgs('requeue', each))]]
@@ -183,7 +191,7 @@ const LARGEST = {
   'job_turn: retries': () => BATCH.otherSettlements,
   'job_turn: dead': () => BATCH.otherSettlements,
   lease_renew: () => BATCH.leases,
-  job_progress: () => fitting(BATCH.leases),
+  job_note: () => fitting(BATCH.notes),
   'lease_reap: decisions': () => BATCH.otherSettlements,
   'lease_reap: names': () => BATCH.reads,
   lease_find: () => BATCH.leases,

@@ -19,7 +19,9 @@ import { type Failure, failureClass, type JobId, type RetryPolicy } from '../job
 import type { Random } from '../random.ts'
 import type { Logger } from '../telemetry.ts'
 import type { Inspect } from './lifecycle.ts'
+import type { LogLevel } from './log-line.ts'
 import type { LostSlots } from './lost-slots.ts'
+import type { NoteWriter } from './note-writer.ts'
 import type { PoolActor } from './pool-actor.ts'
 
 /** How long ended jobs are kept, in milliseconds; null: for ever; 0: not at all. */
@@ -46,7 +48,9 @@ export interface AttemptEnvironment {
   readonly queueRetry: ReadonlyMap<string, RetryOption>
   readonly context: unknown
   readonly inspect: Inspect | null
-  readonly progress: (job: ClaimedJob, value: unknown) => Promise<void>
+  /** Stores what handlers say of their jobs: progress, and lines of `logLevel` or above. */
+  readonly notes: NoteWriter
+  readonly logLevel: LogLevel
   readonly enqueue: (
     job: JobContract | string,
     input: unknown,

@@ -2,17 +2,24 @@
  * The `ctx` of an inline handler. Everything costly (the signal, the logger) is made when it is first touched, so that a
  * handler which needs none of it pays for none of it.
  */
+import { encodeValue } from '../backends/codec.ts'
 import type { ClaimedJob } from '../backends/protocol/index.ts'
 import type { EnqueueOptions, JobContext, JobContract, JobLogger } from '../contract.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobId } from '../job.ts'
 import { type AttemptEnvironment, expectedAttempts } from './attempt.ts'
+import type { AttemptNotes } from './attempt-notes.ts'
+import { createJobLog } from './job-log.ts'
+import { lineText } from './log-line.ts'
 
 /** What the context asks of the attempt it belongs to. */
 export interface AttemptOwner {
   readonly job: ClaimedJob
   readonly env: AttemptEnvironment
   readonly isOver: boolean
+  /** Somebody else has the job, as far as is known here. */
+  readonly isLeaseLost: boolean
+  readonly notes: AttemptNotes
   signal(): AbortSignal
 }
 
@@ -65,20 +72,31 @@ export class HandlerContext implements JobContext<unknown> {
     return this.#owner.env.context
   }
   get log(): JobLogger {
+    this.#log ??= this.#createLog()
+    return this.#log
+  }
+
+  #createLog(): JobLogger {
     const { env, job } = this.#owner
-    this.#log ??= env.logger.child({
+    const child = env.logger.child({
       job_id: job.id,
       type: job.type,
       attempt: job.attempt,
       worker_id: env.workerId,
       trace_id: job.traceId,
     })
-    return this.#log
+    if (env.notes.keepLines === 0) return child
+    return createJobLog(child, env.logLevel, (level, fields, message) => {
+      // Not made for an attempt that is over: it could not be stored.
+      if (!this.#owner.isOver)
+        this.#owner.notes.log(lineText({ at: env.clock.now(), level, attempt: job.attempt, fields, message }))
+    })
   }
 
   // Bound, so that `const { progress } = ctx` works, as it does in a thread.
   get progress(): (value: unknown) => Promise<void> {
-    return (value) => this.#withLease(({ env, job }) => env.progress(job, value))
+    return (value) =>
+      this.#withLease(({ env, notes }) => notes.report(encodeValue(value, 'progress', env.payloadBytesMax)))
   }
 
   get enqueue(): JobContext<unknown>['enqueue'] {
@@ -89,7 +107,9 @@ export class HandlerContext implements JobContext<unknown> {
   /** A handler may leave the promise alone, as in a thread: its rejection must not end the process. */
   #withLease<T>(call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
     const owner = this.#owner
-    const promise = owner.isOver ? Promise.reject(leaseLost(owner.job, 'this attempt is over')) : settledBy(owner, call)
+    const isWriting = !owner.isOver && !owner.isLeaseLost
+    const why = owner.isOver ? 'this attempt is over' : 'somebody else has taken the job'
+    const promise = isWriting ? settledBy(owner, call) : Promise.reject(leaseLost(owner.job, why))
     promise.catch(() => undefined)
     return promise
   }

@@ -12,6 +12,7 @@ import type { Failure, Payload } from '../job.ts'
 import type { Member } from '../roster.ts'
 import { deadlineExceeded, timedOut } from './abort-reason.ts'
 import { type AttemptEnvironment, expectedAttempts, settleFailure } from './attempt.ts'
+import type { AttemptNotes } from './attempt-notes.ts'
 import { check, failureOf, type Schema } from './foreign-value.ts'
 import { type AttemptOwner, HandlerContext, leaseEpochOf } from './handler-context.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
@@ -46,6 +47,7 @@ export class JobActor implements AttemptOwner, Member {
   private ranMs: number | null = null
   /** Settles when an inline handler that awaits has ended. */
   private pending: unknown = null
+  private said: AttemptNotes | null = null
 
   constructor(
     job: ClaimedJob,
@@ -65,6 +67,16 @@ export class JobActor implements AttemptOwner, Member {
   /** True once the handler was sent to a thread. */
   get isInThread(): boolean {
     return this.thread !== null
+  }
+
+  get isLeaseLost(): boolean {
+    return this.abortReason?.code === 'LEASE_LOST'
+  }
+
+  /** Made when the handler says something. */
+  get notes(): AttemptNotes {
+    this.said ??= this.env.notes.open(this.job.id, this.job.token)
+    return this.said
   }
 
   /** How long the handler has run so far, or ran. */
@@ -306,7 +318,7 @@ export class JobActor implements AttemptOwner, Member {
     this.ranMs = this.elapsed()
     this.env.timers.clear(this.timer)
     settleFailure(this.env, this.job, { failure, durationMs: this.elapsed() }).then(
-      (settlement) => this.onOver(this, settlement),
+      (settlement) => this.onOver(this, this.withNote(settlement)),
       (error: unknown) => {
         this.env.logger.error({ err: error, job_id: this.job.id }, 'the outcome of an attempt could not be decided')
         this.onOver(this, null)
@@ -318,7 +330,14 @@ export class JobActor implements AttemptOwner, Member {
     this.isOver = true
     this.ranMs = this.elapsed()
     this.env.timers.clear(this.timer)
-    this.onOver(this, settlement)
+    this.onOver(this, this.withNote(settlement))
+  }
+
+  /** The last words of the handler go with the end of its attempt. */
+  private withNote(settlement: Settlement | null): Settlement | null {
+    const note = this.said?.end() ?? null
+    const isKept = settlement?.keepMs !== 0 || settlement.kind === 'retry' || settlement.kind === 'release'
+    return settlement === null || note === null || !isKept ? settlement : { ...settlement, note }
   }
 
   private elapsed(): number {

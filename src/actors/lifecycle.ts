@@ -4,6 +4,7 @@
  * see `docs/decisions/0002-machine-per-job.md`.
  */
 import { createActor, type InspectionEvent } from 'xstate'
+import type { Settlement } from '../backends/protocol/index.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobState } from '../job.ts'
 import { type JobEventType, jobMachine, nextState } from './job-machine.ts'
@@ -16,6 +17,18 @@ export interface Lifecycle {
   /** Makes a move; an illegal one is a broken invariant and throws INTERNAL. */
   send(event: JobEventType): JobState
 }
+
+const EVENT_OF = {
+  complete: 'complete',
+  retry: 'retry',
+  dead: 'die',
+  cancel: 'cancel',
+  release: 'release',
+  requeue: 'expire',
+} as const satisfies Record<Settlement['kind'], JobEventType>
+
+/** The move that a settlement makes. */
+export const eventOf = (kind: Settlement['kind']): JobEventType => EVENT_OF[kind]
 
 function illegal(state: JobState, event: JobEventType, id: string): HoldfastError {
   return new HoldfastError('INTERNAL', `illegal move ${event} from ${state}`, { details: { id } })

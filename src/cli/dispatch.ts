@@ -9,7 +9,7 @@ import { doctorCommand } from './command/doctor.ts'
 import { enqueueCommand } from './command/enqueue.ts'
 import { nearest, showCommandHelp, showHelp } from './command/help.ts'
 import { lanesCommand, pauseCommand, resumeCommand, statsCommand } from './command/lane.ts'
-import { dlqCommand, explainCommand, jobCommand, jobsCommand } from './command/read.ts'
+import { dlqCommand, explainCommand, jobCommand, jobsCommand, logsCommand } from './command/read.ts'
 import { benchCommand, maintainCommand, migrateCommand } from './command/upkeep.ts'
 import { workCommand } from './command/work.ts'
 import { workersCommand } from './command/workers.ts'
@@ -25,6 +25,7 @@ const COMMANDS: readonly Command[] = [
   workCommand,
   jobsCommand,
   jobCommand,
+  logsCommand,
   explainCommand,
   cancelCommand,
   replayCommand,

@@ -83,6 +83,7 @@ describe('bad values', () => {
     [['jobs', '--lane', 'ä'], /lane: .*INVALID_NAME/],
     [['job', 'nonsense'], /no job has the id "nonsense" \(JOB_NOT_FOUND\)/],
     [['explain', 'default/01JDY5ABCDEFGHJKMNPQRSTVWX'], /JOB_NOT_FOUND/],
+    [['logs', 'default/01JDY5ABCDEFGHJKMNPQRSTVWX'], /JOB_NOT_FOUND/],
     [['cancel', 'x\u001b[31m'], /JOB_NOT_FOUND/],
     [['replay', 'x'], /JOB_NOT_FOUND/],
     [['retry', 'x'], /JOB_NOT_FOUND/],

@@ -27,7 +27,10 @@ const contract = (type) => ({ type, queue: 'default', retry: null, timeoutMs: nu
 const fail = () => { throw Object.assign(new Error('no such user'), { permanent: true }) }
 export default {
   handlers: [
-    { kind: 'inline', contract: contract('greet'), run: ({ name }, ctx) => 'hello ' + name + ctx.context.mark },
+    { kind: 'inline', contract: contract('greet'), run: ({ name }, ctx) => {
+      ctx.log.info({ name: name + '\\u001b[31m' }, 'greets')
+      return 'hello ' + name + ctx.context.mark
+    } },
     { kind: 'inline', contract: contract('fail'), run: fail },
   ],
   context: { mark: '!' },
@@ -102,6 +105,16 @@ describe('commands', () => {
     const { stdout } = await holdfast('job', greet)
     expect(stdout).toMatch(/^output +"hello Ada!"$/m)
     expect(stdout).toMatch(/^state +completed$/m)
+  })
+
+  it('logs shows what the handler logged, harmless to the terminal', async () => {
+    const { code, stdout } = await holdfast('logs', greet)
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^\S+Z info #1 greets \{"name":"Ada\\u001b\[31m"\}\n$/)])
+    const { lines } = await json<{ lines: { cursor: string; msg: string }[] }>('logs', greet, '--limit', '1')
+    expect(lines.map(({ msg }) => msg)).toEqual(['greets'])
+    expect(await json('logs', greet, '--after', lines[0]?.cursor ?? '')).toEqual({ lines: [] })
+    expect((await holdfast('logs', dead)).stdout).toBe('No lines.\n')
+    expect(await holdfast('logs', greet, '--after', 'x')).toMatchObject({ code: 2, stdout: '' })
   })
 
   it('explain tells a story', async () => {

@@ -56,7 +56,7 @@ describe('a token', () => {
   test.each(PARTS)('is compared to its end (%#)', async (partOf) => {
     const part = partOf(of('r1'))
     expect(await lane.run('lease_renew', [HOUR, 'r1', part])).toBe('l')
-    expect(await lane.run('job_progress', ['r1', part, 'j9'])).toBe('l')
+    expect(await lane.run('job_note', [1, 'r1', part, 'j9', 9, 0])).toBe('l')
     expect(verdict(await lane.turn({ forgotten: ['r1', part] }))).toBe('l')
     expect(verdict(await lane.turn({ kept: [HOUR, '', 1, 'r1', part, 7, ''] }))).toBe('l')
     expect(verdict(await lane.turn({ others: [other('release', 'r1', part)] }))).toBe('l')
@@ -68,7 +68,7 @@ describe('a token', () => {
   test.each(['c1', 'k1', 'd1', 'w1'])('of the attempt that is over holds nothing: %s', async (id) => {
     const before = await runOf(id)
     expect(await lane.run('lease_renew', [HOUR, id, of(id)])).toBe('l')
-    expect(await lane.run('job_progress', [id, of(id), 'j9'])).toBe('l')
+    expect(await lane.run('job_note', [1, id, of(id), 'j9', 9, 0])).toBe('l')
     expect(verdict(await lane.turn({ others: [other('release', id, of(id))] }))).not.toBe('a')
     expect(verdict(await lane.turn({ others: [other('dead', id, of(id), { extra: 'X' })] }))).not.toBe('a')
     expect(await runOf(id)).toEqual(before)
@@ -250,11 +250,22 @@ describe('what stays', () => {
     await lane.run('lane_bury', [10, '', '{}'])
     await lane.enqueue(['keyed', '9    its key'])
     const token = (await lane.claim(1)).get('keyed') ?? ''
-    await lane.run('job_progress', ['keyed', token, 'j1'])
+    await lane.run('job_note', [1, 'keyed', token, 'j1', 9, 1, '7 1 {}'])
     await lane.turn({ others: [other('retry', 'keyed', token, { extra: 0 })] })
     const again = (await lane.claim(1)).get('keyed') ?? ''
     await lane.turn({ forgotten: ['keyed', again] })
-    for (const column of ['defs', 'run', 'failures', 'terms', 'history', 'progress', 'keyed', 'ended', 'outputs']) {
+    for (const column of [
+      'defs',
+      'run',
+      'failures',
+      'terms',
+      'history',
+      'progress',
+      'logs',
+      'keyed',
+      'ended',
+      'outputs',
+    ]) {
       expect([column, await lane.redis.hexists(lane.key(column), 'keyed')]).toEqual([column, 0])
     }
     expect(await lane.redis.hexists(lane.key('idempotency'), 'its key')).toBe(0)

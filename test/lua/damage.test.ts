@@ -45,7 +45,7 @@ type Damage =
   | { readonly kind: 'lost'; readonly role: string; readonly field: string }
   | { readonly kind: 'gone'; readonly role: string }
 
-const HASHES = ['defs', 'run', 'idempotency', 'keyed', 'failures', 'terms', 'history', 'outputs', 'progress']
+const HASHES = ['defs', 'run', 'idempotency', 'keyed', 'failures', 'terms', 'history', 'outputs', 'progress', 'logs']
 const SETS = [
   ...['ready', 'scheduled', 'retrying', 'aside', 'leases', 'deadlines'],
   ...['completed', 'cancelled', 'dlq', 'keep', 'keep_outputs'],

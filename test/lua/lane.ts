@@ -85,7 +85,7 @@ export class Lane {
 
   turn(settlements: { forgotten?: Argument[]; kept?: Argument[]; others?: Argument[][] }, limit = -1): Promise<Answer> {
     const { forgotten = [], kept = [], others = [] } = settlements
-    const counts = [forgotten.length / 2, kept.length > 0 ? 1 : 0, others.length]
+    const counts = [0, forgotten.length / 2, kept.length > 0 ? 1 : 0, others.length]
     return this.run('job_turn', [
       ...[limit, WORKER, 'n2', 60_000, 0],
       ...counts,
@@ -111,7 +111,7 @@ export class Lane {
         other('retry', 'w1', of('w1'), { extra: 60_000 }),
       ],
     })
-    await this.run('job_progress', ['r1', of('r1'), 'j1'])
+    await this.run('job_note', [1, 'r1', of('r1'), 'j1', 9, 1, `${of('r1').split(':')[0]} 1 {}`])
     await this.enqueue(
       ['f1', ''],
       ['f2', ''],
@@ -164,12 +164,19 @@ export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): r
       'x',
     ],
     job_list: [Number.MAX_SAFE_INTEGER, 50, 'falckd'],
-    job_progress: ['r1', of('r1'), 'j2', 'none', '', 'j', 'f1', '', 'j'],
+    job_logs: everyId,
+    job_note: [
+      ...[3, 'r1', of('r1'), 'j2', 2, 2, '7 1 {}', '7 2 {}'],
+      ...['none', '', 'j', 0, 0],
+      ...['f1', '', 'j', 9, 1, '7 1 {}'],
+    ],
     job_promote: everyId,
     job_read: [1, ...everyId],
+    job_states: everyId,
     job_turn: [
       ...[5, WORKER, 'n3', 60_000, 0],
-      ...[1, 1, settlements.length],
+      ...[1, 1, 1, settlements.length],
+      ...['r2', of('r2'), '', 9, 1, '7 1 {}'],
       ...['r1', of('r1')],
       ...['3600000', '60000', 1, 'r2', of('r2'), 3, '=j2'],
       ...settlements.flat(),

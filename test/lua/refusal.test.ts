@@ -64,7 +64,7 @@ describe.each(SCRIPT_NAMES)('%s', (name) => {
     const named = listed.filter((each) => !each.startsWith('...')).length
     if (named > 0) expect(await refused(name, args.slice(0, named - 1))).toContain('HOLDFAST_ARGUMENTS')
     if (!isOpen(listed)) expect(await refused(name, [...args, 'more'])).toContain('HOLDFAST_ARGUMENTS')
-    const isGrouped = ['job_enqueue', 'job_progress', 'job_turn', 'lease_reap', 'lease_renew'].includes(name)
+    const isGrouped = ['job_enqueue', 'job_note', 'job_turn', 'lease_reap', 'lease_renew'].includes(name)
     if (!isGrouped) return
     expect(await refused(name, args.slice(0, -1))).toContain('HOLDFAST_ARGUMENTS')
     expect(await refused(name, [...args, 'more'])).toContain('HOLDFAST_ARGUMENTS')

@@ -194,9 +194,11 @@ describe('leases', () => {
     expect(list(await lane.run('lease_find', [':w:nonc.', 0, 9]))[2]).toEqual([])
   })
 
-  test('job_progress: a, l, g', async () => {
-    const args = ['r1', of('r1'), 'j5', 'f1', '', 'j', 'r2', of('r1'), 'j', 'none', '', 'j']
-    expect(await lane.run('job_progress', args)).toBe('allg')
+  test('job_note: a, l, g', async () => {
+    const none = [9, 0]
+    const first = [4, 'r1', of('r1'), 'j5', ...none, 'f1', '', 'j', ...none]
+    const args = [...first, 'r2', of('r1'), 'j', ...none, 'none', '', 'j', ...none]
+    expect(await lane.run('job_note', args)).toBe('allg')
     expect(await lane.redis.hget(lane.key('progress'), 'r1')).toBe('j5')
     expect(await lane.redis.hlen(lane.key('progress'))).toBe(1)
   })

@@ -84,8 +84,9 @@ describe('values', () => {
     const definition = String(list(answer[5])[0])
     expect(Buffer.from(definition.slice(definition.indexOf('\n') + 1), 'latin1').equals(body)).toBe(true)
     const [a, b] = [await lane.token('a'), await lane.token('b')]
-    await lane.run('job_progress', ['a', a, bytes])
-    expect((await lane.redis.hgetBuffer(lane.key('progress'), 'a'))?.equals(bytes)).toBe(true)
+    const reported = Buffer.concat([Buffer.from('b'), bytes])
+    await lane.run('job_note', [1, 'a', a, reported, 9, 0])
+    expect((await lane.redis.hgetBuffer(lane.key('progress'), 'a'))?.equals(reported)).toBe(true)
     const failed = other('retry', 'b', b, { extra: 0 })
     failed[7] = bytes
     await lane.turn({ kept: ['', '', 1, 'a', a, 1, Buffer.concat([Buffer.from('='), bytes])], others: [failed] })
@@ -120,7 +121,7 @@ describe('numbers of 16 digits', () => {
     )
     expect(await lane.redis.zscore(lane.key('scheduled'), '000000000000010:s')).toBe(String(LARGE))
     expect(await lane.run('job_cancel', [0, '', '{}', 's', 'q'])).toBe('cc')
-    const answer = list(await lane.run('job_turn', [2, 'w', 'n', LARGE, 0, 0, 0, 0]))
+    const answer = list(await lane.run('job_turn', [2, 'w', 'n', LARGE, 0, 0, 0, 0, 0]))
     expect(answer[4]).toEqual(['p', 'd'])
     const [p, d] = [await lane.token('p'), await lane.token('d')]
     const verdicts = await lane.turn({
@@ -139,7 +140,7 @@ describe('batches', () => {
     await lane.fill()
     const before = await lane.digest()
     expect(await lane.run('job_enqueue', [])).toEqual(['', [], ''])
-    expect(await lane.run('job_progress', [])).toBe('')
+    expect(await lane.run('job_note', [0])).toBe('')
     expect(await lane.run('job_promote', [])).toBe('')
     expect(await lane.run('job_cancel', [0, '', '{}'])).toBe('')
     expect(await lane.run('job_read', [1])).toEqual([])

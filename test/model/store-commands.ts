@@ -1,6 +1,6 @@
 /** Commands to a store, made up by fast-check: what is asked depends on what was granted before, so each is a step on a pair of stores. */
 import fc from 'fast-check'
-import type { Claim, ReapDecision, Settlement } from '#dist/src/backends/protocol/index.js'
+import type { Claim, Note, ReapDecision, Settlement } from '#dist/src/backends/protocol/index.js'
 import { JOB_STATES, type JobDefinition } from '#dist/src/job.js'
 import type { Lease, Pair } from './store-pair.ts'
 
@@ -79,6 +79,33 @@ const burst = fc.record({ lane: fc.constantFrom('a', 'b'), count: fc.integer({ m
     },
 )
 
+/** What a handler might say, as its worker would send it: some lines again, then new ones, no more than the job keeps. */
+const said = fc.record({
+  progress: fc.constantFrom(null, '0.5', ''),
+  again: fc.integer({ min: 0, max: 2 }),
+  fresh: fc.integer({ min: 0, max: 4 }),
+})
+const KEEP_LINES = 3
+const linesOf = new WeakMap<Pair, Map<string, number>>()
+
+function noteOf(
+  pair: Pair,
+  token: string,
+  { progress, again, fresh }: { progress: string | null; again: number; fresh: number },
+): Note {
+  const counts = linesOf.get(pair) ?? new Map<string, number>()
+  linesOf.set(pair, counts)
+  const before = counts.get(token) ?? 0
+  counts.set(token, before + fresh)
+  const numbers = Array.from({ length: again + fresh }, (_, index) => before - again + 1 + index)
+  const lines = numbers.filter((number) => number > 0).slice(-KEEP_LINES)
+  return {
+    progress,
+    lines: lines.map((number) => ({ number, text: `{"msg":"\u2028 ${number}"}` })),
+    keepLines: KEEP_LINES,
+  }
+}
+
 const settlement = fc
   .record({
     kind: fc.constantFrom('complete', 'complete', 'retry', 'dead', 'cancel', 'release', 'requeue'),
@@ -92,11 +119,13 @@ const settlement = fc
     crashes: fc.nat(3),
     started: fc.boolean(),
     isRecent: fc.boolean(),
+    last: fc.option(said),
   })
   .map((wish) => (pair: Pair): Settlement | null => {
     const lease = wish.isRecent ? pair.leases.at(-1 - (wish.target % 4)) : pick(pair.leases, wish.target)
     if (lease === undefined) return null
-    const base = { ...lease, durationMs: wish.durationMs, keepMs: pair.keep(wish.keepMs) }
+    const note = wish.last === null ? {} : { note: noteOf(pair, lease.token, wish.last) }
+    const base = { ...lease, ...note, durationMs: wish.durationMs, keepMs: pair.keep(wish.keepMs) }
     const { crashes, code } = wish
     switch (wish.kind) {
       case 'complete':
@@ -161,11 +190,14 @@ const renew = fc.record({ targets, leaseMs: fc.constantFrom(20, 1_000) }).map(
     },
 )
 
-const progress = targets.map(
-  (targets): Command =>
+const note = fc.record({ targets, notes: fc.array(said, { minLength: 3, maxLength: 3 }) }).map(
+  ({ targets, notes }): Command =>
     async (pair) => {
-      await pair.send('job.progress', {
-        updates: leaseRefs(pair, targets).map((lease) => ({ ...lease, progress: '0.5' })),
+      await pair.send('job.note', {
+        notes: leaseRefs(pair, targets).flatMap((lease, index) => {
+          const one = notes[index]
+          return one === undefined ? [] : { ...lease, ...noteOf(pair, lease.token, one) }
+        }),
       })
     },
 )
@@ -174,8 +206,11 @@ const reap = fc.record({ settlements: fc.array(settlement, { maxLength: 3 }), is
   ({ settlements, isHonest }): Command =>
     async (pair) => {
       const decisions = settlements.flatMap((make) => {
-        const decision = make(pair)
-        return decision === null || decision.kind === 'complete' ? [] : decision
+        const made = make(pair)
+        if (made === null || made.kind === 'complete') return []
+        // Whoever reaps has nothing to say for the handler.
+        const { note: _, ...decision } = made
+        return decision
       })
       const { expired } = await pair.send('lease.reap', { decisions, limit: 1_000 })
       if (!isHonest) return
@@ -231,7 +266,7 @@ const command = fc.oneof(
   { weight: 1, arbitrary: burst },
   { weight: 9, arbitrary: turn },
   { weight: 1, arbitrary: renew },
-  { weight: 1, arbitrary: progress },
+  { weight: 2, arbitrary: note },
   { weight: 2, arbitrary: reap },
   { weight: 2, arbitrary: cancel },
   { weight: 1, arbitrary: promote },

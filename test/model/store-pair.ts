@@ -112,6 +112,8 @@ export class Pair {
     const { ids } = this
     await this.send('job.get', { ids })
     await this.send('job.history', { ids })
+    await this.send('job.states', { ids })
+    await this.send('job.logs', { queries: ids.map((id) => ({ id, after: null, limit: 100 })) })
     await this.send('queue.stats', { lanes: null })
     await this.send('queue.stats', { lanes: ['a', 'b', 'none'] })
     await this.send('queue.policy', { changes: [] })

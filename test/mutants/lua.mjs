@@ -62,7 +62,7 @@ export const LUA_MUTANTS = [
   },
   {
     name: 'lua-progress-without-token',
-    file: `${SCRIPT}/job_progress.lua`,
+    file: `${INCLUDE}/note.lua`,
     find: HOLDS_TOKEN,
     replace: 'if text and (string.byte(text, 1) == 82 or string.byte(text, 1) == 88) then',
     suites: [BOUNDS],
@@ -70,7 +70,7 @@ export const LUA_MUTANTS = [
   },
   {
     name: 'lua-progress-by-the-start-of-a-token',
-    file: `${SCRIPT}/job_progress.lua`,
+    file: `${INCLUDE}/note.lua`,
     find: HOLDS_TOKEN,
     replace: 'if text and is_held(text, token .. string.match(text, "^[^|]*", 2 + #token)) then',
     suites: [BOUNDS],

@@ -18,7 +18,7 @@ const TOKEN_OR_NONE = ' AND job.token IS NOT DISTINCT FROM input.token'
 
 /** @type {readonly import('./catalog.mjs').Mutant[]} */
 export const POSTGRES_MUTANTS = [
-  ...['job_turn', 'job_retry', 'job_release', 'job_requeue', 'lease_renew', 'job_progress'].map((name) => ({
+  ...['job_turn', 'job_retry', 'job_release', 'job_requeue', 'lease_renew', 'job_note'].map((name) => ({
     name: `postgres-${name.replace('_', '-')}-without-token`,
     file: `${STATEMENT}/${name}.sql`,
     find: TOKEN,

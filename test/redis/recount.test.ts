@@ -96,6 +96,7 @@ function soundLane(): Lane {
     ['terms', new Map([['again', '{}']])],
     ['history', new Map([['dead', '']])],
     ['progress', new Map([['running', 'j1']])],
+    ['logs', new Map([['running', '7 1 1\n7 1 {}\n']])],
     ['idempotency', new Map([['k', 'fresh']])],
     ['keyed', new Map([['fresh', 'k']])],
   ])
@@ -145,10 +146,11 @@ const DAMAGES: readonly (readonly [says: string, (lane: Lane) => unknown])[] = [
   ['fifo has ghost, which is not in defs', (lane) => damaged(lane, 'fifo').push(`${orderOf(3)}ghost`)],
   ['aside has ghost, which is not in defs', (lane) => damaged(lane, 'aside').set('ghost', 1)],
   ['deadlines has ghost, which is not in defs', (lane) => damaged(lane, 'deadlines').set('ghost', 1)],
-  ...['run', 'failures', 'terms', 'history', 'progress'].map(
+  ...['run', 'failures', 'terms', 'history', 'progress', 'logs'].map(
     (role) =>
       [`${role} has ghost, which is not in defs`, (lane: Lane) => damaged(lane, role).set('ghost', 'x')] as const,
   ),
+  ['the log of running has 1 lines, but says 7 1 2', (lane) => damaged(lane, 'logs').set('running', '7 1 2\n7 1 {}\n')],
   ['the run of dead lacks an end', (lane) => damaged(lane, 'run').set('dead', run('D', 9))],
   ['the run of again tells an end', (lane) => damaged(lane, 'run').set('again', `${run('W', 5)}||`)],
   ['keep has running, which has not ended', (lane) => damaged(lane, 'keep').set('running', 1)],

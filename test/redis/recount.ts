@@ -7,7 +7,7 @@ import type { Column, Dump } from './dump.ts'
 const TYPES: Readonly<Record<string, Column['type']>> = {
   meta: 'hash',
   ...{ defs: 'hash', run: 'hash', failures: 'hash', terms: 'hash', history: 'hash' },
-  ...{ outputs: 'hash', progress: 'hash', idempotency: 'hash', keyed: 'hash' },
+  ...{ outputs: 'hash', progress: 'hash', logs: 'hash', idempotency: 'hash', keyed: 'hash' },
   fifo: 'list',
   ...{ ready: 'zset', scheduled: 'zset', retrying: 'zset', aside: 'zset', leases: 'zset', deadlines: 'zset' },
   ...{ completed: 'zset', cancelled: 'zset', dlq: 'zset', keep: 'zset', keep_outputs: 'zset' },
@@ -237,12 +237,17 @@ class LaneCount {
 
   /** Columns beside the definition: none without its job, and none that its state does not have. */
   private checkColumns(): void {
-    for (const role of ['run', 'failures', 'terms', 'history', 'progress'])
+    for (const role of ['run', 'failures', 'terms', 'history', 'progress', 'logs'])
       for (const id of this.hash(role).keys())
         if (!this.jobs.has(id)) this.report(`${role} has ${id}, which is not in defs`)
     for (const [id, text] of this.hash('run')) {
       const tellsEnd = RUN.exec(text)?.[9] !== ''
       if (tellsEnd !== this.isIn(id, TERMINAL)) this.report(`the run of ${id} ${tellsEnd ? 'tells' : 'lacks'} an end`)
+    }
+    for (const [id, text] of this.hash('logs')) {
+      const [head = '', ...lines] = text.split('\n').slice(0, -1)
+      if (head !== `${lines.at(-1)?.split(' ', 2).join(' ')} ${lines.length}`)
+        this.report(`the log of ${id} has ${lines.length} lines, but says ${head}`)
     }
     for (const id of this.zset('keep').keys())
       if (!this.isIn(id, TERMINAL)) this.report(`keep has ${id}, which has not ended`)

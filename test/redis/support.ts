@@ -69,7 +69,11 @@ export async function wholeLife(backend: RedisBackend, name: string): Promise<vo
   const [high, a, b, c, d, e] = base
   if (!high || !a || !b || !c || !d || !e) throw new Error(`claimed ${held.length} of 6 jobs`)
   await backend.call('lease.renew', { leases: [a, { id: 'mail/none', token: '1:w:n.0' }], leaseMs: 60_000 })
-  await backend.call('job.progress', { updates: [{ ...a, progress: '1' }] })
+  await backend.call('job.note', {
+    notes: [{ ...a, progress: '1', lines: [{ number: 1, text: '{}' }], keepLines: 9 }],
+  })
+  await backend.call('job.logs', { queries: [{ id: a.id, after: null, limit: 9 }] })
+  await backend.call('job.states', { ids: [a.id] })
   await backend.call('job.cancel', { ids: [e.id], force: false, keepMs: null })
   await backend.call('job.turn', {
     settlements: [

@@ -37,6 +37,7 @@ export class ScenarioClient {
   private readonly board: Board
   private claims = 0
   private jobs = 0
+  private lines = 0
 
   constructor(name: string, random: SeededRandom, board: Board) {
     this.name = name
@@ -122,8 +123,13 @@ export class ScenarioClient {
     return { leases: leases.slice(0, 1), leaseMs: LEASE_MS }
   }
 
-  progress(): Request<'job.progress'> {
-    return { updates: [...this.held.values()].slice(0, 1).map(({ id, token }) => ({ id, token, progress: '0.5' })) }
+  /** The first held job reports, and logs a line more each time. */
+  note(): Request<'job.note'> {
+    const [lease] = this.held.values()
+    if (lease === undefined) return { notes: [] }
+    this.lines += 1
+    const lines = [{ number: this.lines, text: '{}' }]
+    return { notes: [{ id: lease.id, token: lease.token, progress: '0.5', lines, keepLines: 3 }] }
   }
 
   /** First what was found to be expired, then a look for more. */

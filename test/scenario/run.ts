@@ -165,7 +165,7 @@ export class ScenarioRun {
     else if (point < 0.82) await this.send(party, 'lease.reap', client.reap())
     else if (point < 0.88) await this.send(party, 'job.cancel', client.cancel())
     else if (point < 0.91) await this.send(party, 'job.promote', client.promote())
-    else if (point < 0.93) await this.send(party, 'job.progress', client.progress())
+    else if (point < 0.93) await this.send(party, 'job.note', client.note())
     else if (point < 0.96) {
       const change = { lane: this.random.pick(LANES), paused: this.random.chance(0.4) }
       await this.send(party, 'queue.policy', { changes: [change] })

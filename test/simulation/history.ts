@@ -143,8 +143,8 @@ const translators: Translators = {
     }),
   'lease.reap': ({ at, request, reply }, storeNow) =>
     settlementFacts({ at, storeNow, via: 'reap' }, request.decisions, reply.verdicts),
-  'job.progress': ({ at, request, reply }, storeNow) =>
-    request.updates.flatMap(({ id, token }, index) => {
+  'job.note': ({ at, request, reply }, storeNow) =>
+    request.notes.flatMap(({ id, token }, index) => {
       const verdict = reply.verdicts[index]
       return verdict === undefined ? [] : [{ kind: 'progress', at, storeNow, job: id, token, verdict }]
     }),

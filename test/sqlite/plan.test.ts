@@ -88,12 +88,13 @@ test('a write after the claim names the whole token', () => {
   const guarded: readonly StatementName[] = [
     'job_delete',
     'job_end',
-    'job_progress',
+    'job_note',
     'job_release',
     'job_requeue',
     'job_retry',
     'lease_forget',
     'lease_renew',
+    'log_add',
   ]
   for (const name of guarded) for (const text of textsOf(name)) expect(text, name).toMatch(/\btoken (=|IS) (:token|\?)/)
 })

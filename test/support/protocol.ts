@@ -152,8 +152,8 @@ export async function renew(backend: Backend, job: LeaseRef, leaseMs = 30_000): 
 }
 
 export async function progress(backend: Backend, job: LeaseRef): Promise<Verdict | undefined> {
-  const updates = [{ id: job.id, token: job.token, progress: '0.5' }]
-  return (await backend.call('job.progress', { updates })).verdicts[0]
+  const notes = [{ id: job.id, token: job.token, progress: '0.5', lines: [], keepLines: 0 }]
+  return (await backend.call('job.note', { notes })).verdicts[0]
 }
 
 /** What a worker says of itself, with nothing special about it. */

@@ -6,6 +6,7 @@ import { type JobEventType, nextState } from '../../actors/job-machine.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { AttemptRecord, Failure, JobDefinition, JobState, LeaseToken, Payload, RetryPolicy } from '../../job.ts'
 import type { Member } from '../../roster.ts'
+import type { StoredLine } from '../protocol/index.ts'
 
 /**
  * What a row has once it was claimed or ended: kept apart so that a job which only waits costs little.
@@ -30,6 +31,7 @@ class Run {
   outputUntil: number | null = null
   keepUntil: number | null = null
   progress: Payload | null = null
+  log: StoredLine[] | null = null
   history: AttemptRecord[] | null = null
 
   constructor({ maxAttempts, retry }: JobDefinition) {

@@ -1,7 +1,18 @@
 /** Applies one settlement to a row of the memory store, guarded by the whole lease token. */
-import type { Settlement, Verdict } from '../protocol/index.ts'
+import type { Note, Settlement, Verdict } from '../protocol/index.ts'
 import { STATES_AFTER } from '../rules.ts'
 import type { JobRow } from './row.ts'
+
+/** What the holder of the lease says. Lines that came before are known by their numbers. */
+export function takeNote({ run }: JobRow, { progress, lines, keepLines }: Note): void {
+  if (progress !== null) run.progress = progress
+  if (lines.length === 0) return
+  const { leaseEpoch } = run
+  const last = run.log?.at(-1)
+  const known = last?.leaseEpoch === leaseEpoch ? last.number : 0
+  const fresh = lines.filter(({ number }) => number > known).map((line) => ({ leaseEpoch, ...line }))
+  run.log = keepLines === 0 ? null : [...(run.log ?? []), ...fresh].slice(-keepLines)
+}
 
 export function settle(row: JobRow, settlement: Settlement, now: number): Verdict {
   if (!row.isHeldBy(settlement.token)) {
@@ -10,6 +21,7 @@ export function settle(row: JobRow, settlement: Settlement, now: number): Verdic
       : 'leaseLost'
   }
   const { kind } = settlement
+  if (settlement.note !== undefined) takeNote(row, settlement.note)
   // A reaper may have decided to requeue before the cancellation was asked for.
   if (row.run.cancelRequested && (kind === 'retry' || kind === 'release' || kind === 'requeue')) {
     const failure = kind === 'release' ? { code: 'CANCELLED', message: 'cancelled on request' } : settlement.failure

@@ -11,9 +11,9 @@ import type { Claim, Grant, Reply, Request, Settlement, SyncBackendHandlers, Ver
 import { leaseToken, nextEpoch } from '../rules.ts'
 import { Lane } from './lane.ts'
 import { JobRow } from './row.ts'
-import { settle } from './settle.ts'
+import { settle, takeNote } from './settle.ts'
 import { statsOf } from './stats.ts'
-import { aheadOf, attemptsOf, claimedOf, expiredOf, storedOf } from './view.ts'
+import { aheadOf, attemptsOf, claimedOf, expiredOf, linesOf, storedOf } from './view.ts'
 import { Workers } from './workers.ts'
 
 export class MemoryStore {
@@ -36,9 +36,11 @@ export class MemoryStore {
     'job.turn': (request) => this.turn(request),
     'lease.renew': (request) => this.renew(request),
     'lease.reap': (request) => this.reap(request),
-    'job.progress': (request) => this.progress(request),
+    'job.note': (request) => this.note(request),
+    'job.logs': ({ queries }) => ({ logs: queries.map((query) => linesOf(this.jobs.get(query.id), query)) }),
     'job.cancel': (request) => this.cancel(request),
     'job.promote': (request) => this.promote(request),
+    'job.states': ({ ids }) => ({ states: ids.map((id) => this.jobs.get(id)?.state ?? null) }),
     'job.get': ({ ids }) => ({
       jobs: ids.map((id) => viewOf(this.jobs.get(id), (row) => storedOf(row, true)) ?? null),
     }),
@@ -213,12 +215,12 @@ export class MemoryStore {
     return { verdicts, expired: expired.map((row) => expiredOf(row, now)) }
   }
 
-  private progress({ updates }: Request<'job.progress'>): Reply<'job.progress'> {
-    const verdicts = updates.map(({ id, token, progress }) => {
+  private note({ notes }: Request<'job.note'>): Reply<'job.note'> {
+    const verdicts = notes.map(({ id, token, ...note }) => {
       const row = this.jobs.get(id)
       if (row === undefined) return 'gone' as const
       if (!row.isHeldBy(token)) return 'leaseLost' as const
-      row.run.progress = progress
+      takeNote(row, note)
       return 'applied' as const
     })
     return { verdicts }

@@ -1,6 +1,6 @@
 /** What is seen of a row of the memory store: as a claimer gets it, as a reader gets it, and its attempts. Reads change nothing. */
 import type { AttemptRecord } from '../../job.ts'
-import type { ClaimedJob, ExpiredLease, StoredJob } from '../protocol/index.ts'
+import type { ClaimedJob, ExpiredLease, LogQuery, StoredJob, StoredLine } from '../protocol/index.ts'
 import type { JobRow } from './row.ts'
 
 /** The attempts in order; the one that runs, or that completed the job, is read off the row itself. */
@@ -83,6 +83,15 @@ export function storedOf(row: JobRow, withValues: boolean): StoredJob {
     output: withValues ? view.output : null,
     progress: view.progress,
   }
+}
+
+/** What a query finds in the log of a job. */
+export function linesOf(row: JobRow | undefined, { after, limit }: LogQuery): readonly StoredLine[] {
+  const log = row?.view.log ?? []
+  if (after === null) return log.slice(0, limit)
+  const isBehind = ({ leaseEpoch, number }: StoredLine): boolean =>
+    leaseEpoch > after.leaseEpoch || (leaseEpoch === after.leaseEpoch && number > after.number)
+  return log.filter(isBehind).slice(0, limit)
 }
 
 /** A lease that has run out, as a reaper gets it. */

@@ -8,6 +8,7 @@ import type { Claim, ClaimedJob, Grant, Reply, Request, Settlement, Verdict } fr
 import { buryDamaged } from '../sql/damage.ts'
 import { buryDeadlined, MOVED_PER_CLAIM_MAX, promoteDue } from '../sql/due.ts'
 import { heldBy } from '../sql/held.ts'
+import { noteLast } from '../sql/note.ts'
 import { type Plan, type Row, read } from '../sql/plan.ts'
 import { readClaimed, type TimedRow } from '../sql/row.ts'
 import { type Complete, settle } from '../sql/settle.ts'
@@ -44,6 +45,7 @@ function* turnAtOnce(
   others.forEach((settlement, index) => {
     verdicts.set(settlement, settled[index] ?? 'leaseLost')
   })
+  yield* noteLast(completes)
   const rows = yield* read<TurnRow>('job_turn', completes.map(completionRow), claimArgs(claim, claim.limit, false))
   for (const [kind, i] of rows) {
     const settlement = kind === ENDED && i !== null ? completes[i - 1] : undefined

@@ -24,9 +24,45 @@ export interface EnqueueResult {
   readonly state: JobState
 }
 
+/** One line of a job's log. `number` counts the lines of the attempt from 1; `text` is the line as JSON, which stores keep unread. */
+export interface NoteLine {
+  readonly number: number
+  readonly text: string
+}
+
+/**
+ * What a running job says of itself. A note may come twice: a line whose number is not above the last one stored of the same
+ * lease is known already.
+ */
+export interface Note {
+  /** null: as it was. */
+  readonly progress: Payload | null
+  /** By rising number; some may have been left out. */
+  readonly lines: readonly NoteLine[]
+  /** How many lines the job keeps in all, the newest. */
+  readonly keepLines: number
+}
+
+export interface LogQuery {
+  readonly id: JobId
+  /** The last line that is known; null: from the oldest that is kept. */
+  readonly after: LinePlace | null
+  readonly limit: number
+}
+
+/** Where a line is in the log of its job: lines are in the order of these two. */
+export interface LinePlace {
+  readonly leaseEpoch: number
+  readonly number: number
+}
+
+export type StoredLine = LinePlace & NoteLine
+
 interface SettlementBase {
   readonly id: JobId
   readonly token: LeaseToken
+  /** What the attempt had not told yet, stored in the same step if this settlement applies and the job is kept. */
+  readonly note?: Note
   /** How long the handler ran. */
   readonly durationMs: number
   /** How long the record is kept if this ends the job; null: for ever; 0: not at all. */
@@ -180,9 +216,14 @@ export interface JobProtocol {
     request: { readonly decisions: readonly ReapDecision[]; readonly limit: number }
     reply: { readonly verdicts: readonly Verdict[]; readonly expired: readonly ExpiredLease[] }
   }
-  'job.progress': {
-    request: { readonly updates: readonly (LeaseRef & { readonly progress: Payload })[] }
+  'job.note': {
+    request: { readonly notes: readonly (LeaseRef & Note)[] }
     reply: { readonly verdicts: readonly Verdict[] }
+  }
+  /** For each query its lines in order; none for a job that is not there. */
+  'job.logs': {
+    request: { readonly queries: readonly LogQuery[] }
+    reply: { readonly logs: readonly (readonly StoredLine[])[] }
   }
   /** `force` takes a running job from its owner at once. */
   'job.cancel': {
@@ -193,6 +234,11 @@ export interface JobProtocol {
   'job.promote': {
     request: { readonly ids: readonly JobId[] }
     reply: { readonly outcomes: readonly PromoteOutcome[] }
+  }
+  /** null: not there. */
+  'job.states': {
+    request: { readonly ids: readonly JobId[] }
+    reply: { readonly states: readonly (JobState | null)[] }
   }
   'job.get': { request: { readonly ids: readonly JobId[] }; reply: { readonly jobs: readonly (StoredJob | null)[] } }
   /** How many ready jobs of its lane come before each, `limit` standing for so many or more; null: it is not ready. */

@@ -1,4 +1,4 @@
-/** Leases between claim and settlement: renewed, reported on, and taken back when they have run out. */
+/** Leases between claim and settlement: renewed, and taken back when they have run out. */
 import type { ExpiredLease, RenewOutcome, Reply, Request, Verdict } from '../protocol/index.ts'
 import { unpackDefinition } from './definition.ts'
 import type { LaneRegistry } from './lane-registry.ts'
@@ -31,30 +31,6 @@ export async function renew(
   )
   await Promise.all(calls)
   return { outcomes }
-}
-
-export async function progress(
-  session: RedisSession,
-  { updates }: Request<'job.progress'>,
-): Promise<Reply<'job.progress'>> {
-  const verdicts: Verdict[] = updates.map(() => 'gone')
-  const calls = groupByLane(updates, ({ id }) => id).flatMap(({ lane, items }) =>
-    chunksOf(items, BATCH.leases, ({ item }) => item.progress.length).map(async (chunk) => {
-      const args = chunk.flatMap(({ item, local }) => [local, item.token, valueArgument(item.progress)])
-      const letters = textOf(await session.run('job_progress', lane, args))
-      chunk.forEach(({ index }, place) => {
-        verdicts[index] = meaningOf(VERDICTS, letters[place])
-      })
-    }),
-  )
-  await Promise.all(calls)
-  return { verdicts }
-}
-
-/** A value with the letter of its kind in front. */
-function valueArgument(value: string | Uint8Array): string | Uint8Array {
-  if (typeof value === 'string') return value === '' ? 'u' : `j${value}`
-  return Buffer.concat([Buffer.from('b'), value])
 }
 
 /** All lanes of the namespace, those of the decisions first. */

@@ -11,6 +11,7 @@ export const BATCH = {
   otherSettlements: 50,
   claimJobs: 200,
   leases: 500,
+  notes: 100,
   moves: 50,
   buried: 50,
   reads: 100,

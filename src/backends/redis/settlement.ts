@@ -1,9 +1,10 @@
 /**
- * Settlements as the scripts take them, in three sections: completed and not kept (the fast one), completed and kept, everything
+ * Settlements as the scripts take them: the last notes of their attempts, then three sections: completed and not kept (the fast one), completed and kept, everything
  * else. Verdicts come back in the order of the sections and are put back into the order asked.
  */
 import type { Payload } from '../../job.ts'
-import type { Settlement, Verdict } from '../protocol/index.ts'
+import type { Note, Settlement, Verdict } from '../protocol/index.ts'
+import { noteArguments, noteBytes } from './note.ts'
 import { outcomeOf, termsText } from './record.ts'
 import type { RedisArgument } from './servers.ts'
 import { BATCH } from './session.ts'
@@ -37,8 +38,9 @@ const OTHER_BYTES = BATCH.bytes / BATCH.otherSettlements
 
 /** How much a settlement adds to a call. */
 export function settlementBytes({ item }: LocalSettlement): number {
-  if (item.kind !== 'complete') return OTHER_BYTES
-  return item.output === null ? 0 : item.output.length
+  const noted = item.note === undefined ? 0 : noteBytes(item.note)
+  if (item.kind !== 'complete') return OTHER_BYTES + noted
+  return (item.output === null ? 0 : item.output.length) + noted
 }
 
 interface KeptGroup {
@@ -50,6 +52,8 @@ interface KeptGroup {
 /** Arguments of the sections, and for each verdict in their order its place in the whole. */
 export class SettlementSections {
   readonly order: number[] = []
+  private readonly notes: RedisArgument[] = []
+  private noted = 0
   private readonly forgotten: RedisArgument[] = []
   private readonly kept = new Map<string, KeptGroup>()
   private readonly keptOrder = new Map<string, number[]>()
@@ -58,6 +62,7 @@ export class SettlementSections {
 
   constructor(settlements: readonly LocalSettlement[]) {
     for (const { item, local, index } of settlements) {
+      if (item.note !== undefined) this.addNote(item, item.note, local)
       if (item.kind !== 'complete') this.addOther(item, local, index)
       else if (item.keepMs === 0) {
         this.forgotten.push(local, item.token)
@@ -66,6 +71,11 @@ export class SettlementSections {
     }
     for (const indexes of this.keptOrder.values()) this.order.push(...indexes)
     this.order.push(...this.othersOrder)
+  }
+
+  private addNote({ token }: Settlement, note: Note, local: string): void {
+    this.notes.push(...noteArguments(note, { local, token }))
+    this.noted += 1
   }
 
   private addKept(settlement: Completion, local: string, index: number): void {
@@ -86,13 +96,13 @@ export class SettlementSections {
     this.othersOrder.push(index)
   }
 
-  /** How many are in each section: those not kept, groups of kept ones, others. */
-  get counts(): readonly [number, number, number] {
-    return [this.forgotten.length / 2, this.kept.size, this.othersOrder.length]
+  /** How many are in each section: notes, those not kept, groups of kept ones, others. */
+  get counts(): readonly [number, number, number, number] {
+    return [this.noted, this.forgotten.length / 2, this.kept.size, this.othersOrder.length]
   }
 
   get arguments(): readonly RedisArgument[] {
-    if (this.kept.size === 0 && this.others.length === 0) return this.forgotten
+    if (this.kept.size === 0 && this.others.length === 0 && this.noted === 0) return this.forgotten
     const kept = [...this.kept.values()].flatMap(({ keepMs, keepOutputMs, items }) => [
       text(keepMs),
       text(keepOutputMs),
@@ -104,7 +114,7 @@ export class SettlementSections {
         outputArgument(output),
       ]),
     ])
-    return [...this.forgotten, ...kept, ...this.others]
+    return [...this.notes, ...this.forgotten, ...kept, ...this.others]
   }
 }
 

@@ -6,8 +6,9 @@ import { cancel, health, maintain, policy, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
 import type { LaneListener } from './lane-listener.ts'
 import { LaneRegistry } from './lane-registry.ts'
-import { progress, reap, renew } from './lease.ts'
+import { reap, renew } from './lease.ts'
 import { listJobs } from './list.ts'
+import { logs, note, states } from './note.ts'
 import { readJobs, readStats } from './read.ts'
 import type { RedisSession } from './session.ts'
 import { Turn } from './turn.ts'
@@ -27,8 +28,7 @@ export class RedisStore {
   private readonly onReady = (lane: string): void => this.lanes.ready(lane)
   private readonly onLeft = (lane: string, isClaimed: boolean): void => this.lanes.left(lane, isClaimed)
 
-  private readonly statesOf = async (ids: readonly string[]) =>
-    (await readJobs(this.session, ids, false)).map((view) => view?.job.state ?? null)
+  private readonly statesOf = async (ids: readonly string[]) => (await states(this.session, { ids })).states
 
   readonly handlers = {
     'job.enqueue': (request) =>
@@ -40,7 +40,9 @@ export class RedisStore {
     },
     'lease.renew': (request) => renew(this.session, request),
     'lease.reap': (request) => reap(this.context, request),
-    'job.progress': (request) => progress(this.session, request),
+    'job.note': (request) => note(this.session, request),
+    'job.logs': (request) => logs(this.session, request),
+    'job.states': (request) => states(this.session, request),
     'job.cancel': (request) => cancel(this.session, request),
     'job.promote': (request) => promote(this.session, request, this.onReady),
     'job.get': async ({ ids }) => ({

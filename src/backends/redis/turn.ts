@@ -149,7 +149,7 @@ export class Turn {
         local,
       ),
     )
-    await this.session.run('job_turn', lane, [-1, '', '', 0, 0, 0, 0, damaged.length, ...args])
+    await this.session.run('job_turn', lane, [-1, '', '', 0, 0, 0, 0, 0, damaged.length, ...args])
   }
 
   private async claim(claim: Claim, joined: LaneView | null): Promise<Grant> {

@@ -4,9 +4,10 @@
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { cancel, maintain, policy, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
-import { progress, reap, renew } from './lease.ts'
+import { reap, renew } from './lease.ts'
+import { logs, note } from './note.ts'
 import type { Plan } from './plan.ts'
-import { ahead, get, history, list, stats } from './read.ts'
+import { ahead, get, history, list, states, stats } from './read.ts'
 import { beat, workers } from './worker.ts'
 
 export type PlannedType = Exclude<MessageType, 'store.health'>
@@ -23,7 +24,9 @@ export function plansOf({ turn }: Dialect): Planned {
     'job.turn': turn,
     'lease.renew': renew,
     'lease.reap': reap,
-    'job.progress': progress,
+    'job.note': note,
+    'job.logs': logs,
+    'job.states': states,
     'job.cancel': cancel,
     'job.promote': promote,
     'job.get': get,
@@ -39,6 +42,8 @@ export function plansOf({ turn }: Dialect): Planned {
 }
 
 const READS: ReadonlySet<MessageType> = new Set<MessageType>([
+  'job.logs',
+  'job.states',
   'job.get',
   'job.ahead',
   'job.list',

@@ -1,7 +1,8 @@
-/** Leases after the grant: renewed, reaped once they ran out, and used to store progress. */
-import type { ExpiredLease, LeaseRef, Reply, Request, Verdict } from '../protocol/index.ts'
-import { byId, change, missed, type Plan, read, write } from './plan.ts'
-import { type FoundRow, settle } from './settle.ts'
+/** Leases after the grant: renewed, and reaped once they ran out. */
+import type { ExpiredLease, Reply, Request } from '../protocol/index.ts'
+import { knownIds, leaseName } from './note.ts'
+import { change, missed, type Plan, read, write } from './plan.ts'
+import { settle } from './settle.ts'
 
 export function* renew({ leases, leaseMs }: Request<'lease.renew'>): Plan<Reply<'lease.renew'>> {
   const rows = yield* read<{ id: string; token: string; cancel_requested: number }>(
@@ -18,30 +19,6 @@ export function* renew({ leases, leaseMs }: Request<'lease.renew'>): Plan<Reply<
   })
   return { outcomes }
 }
-
-function* knownIds(ids: readonly string[]): Plan<ReadonlySet<string>> {
-  const rows = yield* read<FoundRow>('job_find', byId(ids))
-  return new Set(rows.map(({ id }) => id))
-}
-
-export function* progress({ updates }: Request<'job.progress'>): Plan<Reply<'job.progress'>> {
-  // The last word of a lease counts for all that came with it.
-  const last = [...new Map(updates.map((update) => [leaseName(update), update])).values()]
-  const outcome = yield* write(
-    'job_progress',
-    last.map(({ id, token, progress: value }) => ({ id, token, progress: value })),
-  )
-  const lost = missed(last, outcome)
-  const known = yield* knownIds(lost.map(({ id }) => id))
-  const without = new Set(lost.map(leaseName))
-  const verdicts = updates.map((update): Verdict => {
-    if (!without.has(leaseName(update))) return 'applied'
-    return known.has(update.id) ? 'leaseLost' : 'gone'
-  })
-  return { verdicts }
-}
-
-const leaseName = ({ id, token }: LeaseRef): string => `${id} ${token}`
 
 /** A lease that was renewed or settled since it was seen as expired is left alone; after a reaped one its token proves nothing. */
 export function* reap({ decisions, limit }: Request<'lease.reap'>): Plan<Reply<'lease.reap'>> {

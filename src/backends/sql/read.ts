@@ -6,6 +6,7 @@ import { sequenceBefore } from '../cursor.ts'
 import type { LaneStats, ListQuery, Reply, Request, StoredJob } from '../protocol/index.ts'
 import { byId, type Plan, type Row, read } from './plan.ts'
 import { type AttemptRow, type JobRow, readAttempt, readJob, readState, writeObject } from './row.ts'
+import type { FoundRow } from './settle.ts'
 
 export function* get({ ids }: Request<'job.get'>): Plan<Reply<'job.get'>> {
   const rows = yield* read<JobRow>('job_get', byId(ids))
@@ -21,6 +22,12 @@ export function* ahead({ ids, limit }: Request<'job.ahead'>): Plan<Reply<'job.ah
   )
   const found = new Map(rows.map((row) => [row.id, row.ahead]))
   return { ahead: ids.map((id) => found.get(id) ?? null) }
+}
+
+export function* states({ ids }: Request<'job.states'>): Plan<Reply<'job.states'>> {
+  const rows = yield* read<FoundRow>('job_find', byId([...new Set(ids)]))
+  const found = new Map(rows.map(({ id, state }) => [id, readState(state, id)]))
+  return { states: ids.map((id) => found.get(id) ?? null) }
 }
 
 const readFound = (row: JobRow | undefined): StoredJob | null => (row === undefined ? null : readJob(row))

@@ -5,6 +5,7 @@
 import type { Settlement, Verdict } from '../protocol/index.ts'
 import { STATES_AFTER } from '../rules.ts'
 import { ENDING, type Ending, endRow } from './ending.ts'
+import { noteLast } from './note.ts'
 import { byId, missed, type Plan, type Row, read, type Written, write } from './plan.ts'
 import { readState, writeObject } from './row.ts'
 
@@ -22,6 +23,7 @@ export type Complete = Kind<'complete'>
 export function* settle(settlements: readonly Settlement[], ifExpired = false): Plan<readonly Verdict[]> {
   const verdicts = new Map<Settlement, Verdict>()
   for (const group of groupsOf(settlements)) {
+    yield* noteLast(group)
     const written = yield* apply(group, ifExpired)
     group.forEach((settlement, index) => {
       if (written[index] === true) verdicts.set(settlement, 'applied')

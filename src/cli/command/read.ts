@@ -1,4 +1,4 @@
-/** Commands that only read jobs: `jobs`, `dlq`, `job`, `explain`. */
+/** Commands that only read jobs: `jobs`, `dlq`, `job`, `logs`, `explain`. */
 import {
   type Holdfast,
   HoldfastError,
@@ -7,6 +7,7 @@ import {
   type JobRecord,
   type JobState,
   type ListOptions,
+  type LogLine,
 } from '../../index.ts'
 import { defined, numberFlag, textFlag } from '../arguments.ts'
 import { type Command, type CommandContext, withStore } from '../command.ts'
@@ -128,6 +129,35 @@ function showJob({ output }: CommandContext, job: JobDetail): void {
     ['input', valueCell(job.input)],
     ['output', job.hasOutput ? valueCell(job.output) : '-'],
   ])
+}
+
+export const logsCommand: Command = {
+  name: 'logs',
+  usage: 'logs ID [--after CURSOR] [--limit N]',
+  summary: 'show what the handlers of a job wrote to ctx.log',
+  options: { after: { type: 'string' }, limit: { type: 'string' } },
+  words: [1, 1],
+  async run(context) {
+    const [id = ''] = context.words
+    const { flags, output } = context
+    const options = defined({ after: textFlag(flags, 'after'), limit: numberFlag(flags, 'limit') })
+    const lines = await withStore(context, async (store) => {
+      const found = await store.logs(id, options)
+      if (found.length === 0 && (await store.get(id)) === null) throw notFound(id)
+      return found
+    })
+    output.result({ lines }, () => {
+      if (lines.length === 0) output.line('No lines.')
+      for (const line of lines) showLine(context, line)
+    })
+    return 0
+  },
+}
+
+function showLine({ output }: CommandContext, { at, level, attempt, msg, fields, truncated }: LogLine): void {
+  const hasFields = Object.keys(fields).length > 0
+  const rest = [msg, hasFields ? toJson(fields) : '', truncated ? '(cut)' : ''].filter((text) => text !== '').join(' ')
+  output.line({ text: `${new Date(at).toISOString()} `, style: 'dim' }, `${level} `, `#${attempt} `, rest)
 }
 
 export const explainCommand: Command = {

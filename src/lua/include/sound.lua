@@ -1,6 +1,6 @@
 --@include sound_claim
 -- Looks at every key of a lane before anything is written. Keys that are not there, as most of them usually are, cost one command together.
-local ENDED_HASHES = { idempotency, keyed, failures, terms, history, outputs, progress }
+local ENDED_HASHES = { idempotency, keyed, failures, terms, history, outputs, progress, logs }
 local ENDED_SETS = { completed, cancelled, dlq, keep, keep_outputs }
 
 local function check_each(command, keys)

@@ -1,14 +1,18 @@
--- What follows `ended` (the rows of jobs that were taken out, and how they ended): their attempts, record, count and key.
+-- What follows `ended` (the rows of jobs that were taken out, and how they ended): their attempts, lines, record, count and key.
 past AS (
   DELETE FROM holdfast.attempt AS attempt USING ended WHERE ended.recorded AND attempt.job_seq = ended.seq
   RETURNING attempt.*
+),
+said AS (
+  DELETE FROM holdfast.job_log AS log USING ended WHERE ended.recorded AND log.job_seq = ended.seq
+  RETURNING log.*
 ),
 kept AS (
   INSERT INTO holdfast.archive (
     seq, created_at, updated_at, run_at, lease_epoch, finished_at, deadline_at, timeout_ms, keep_result_ms, started_at,
     keep_until, output_until, duration_ms, expiry_day, ns, priority, attempts, max_attempts, crashes, max_crashes,
     max_attempts_fixed, cancel_requested, id, lane, state, type, token, worker_id, idempotency_key, trace_id, replay_of,
-    dlq_code, retry, metadata, last_failure, history, payload, payload_bytes, progress, progress_bytes, output, output_bytes
+    dlq_code, retry, metadata, last_failure, history, log, payload, payload_bytes, progress, progress_bytes, output, output_bytes
   )
   SELECT
     seq, created_at, now, run_at, lease_epoch, now, deadline_at, timeout_ms, keep_result_ms, started_at,
@@ -28,10 +32,16 @@ kept AS (
         WHERE outcome IS NOT NULL
       ) AS made
     ) END,
+    log.lines,
     payload, payload_bytes, progress, progress_bytes,
     CASE WHEN left(output, 2) <> '\x' THEN output::json END,
     CASE WHEN left(output, 2) = '\x' THEN decode(substr(output, 3), 'hex') END
-  FROM ended WHERE keep_ms IS NULL OR keep_ms > 0
+  FROM ended LEFT JOIN (
+    SELECT job_seq, json_agg(json_build_object('lease_epoch', lease_epoch, 'number', number, 'line', line)
+      ORDER BY lease_epoch, number) AS lines
+    FROM said GROUP BY job_seq
+  ) AS log ON log.job_seq = ended.seq
+  WHERE keep_ms IS NULL OR keep_ms > 0
 ),
 counted AS (
   INSERT INTO holdfast.counter (ns, lane, state, jobs)

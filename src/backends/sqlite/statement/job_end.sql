@@ -30,5 +30,12 @@ DELETE FROM holdfast_attempt WHERE job_seq = (
     AND recorded = 1
 );
 
+--! when: dropped
+DELETE FROM holdfast_job_log WHERE job_seq = (
+  SELECT seq FROM holdfast_job
+  WHERE ns = :ns AND id = :id AND state = :from AND token IS :token AND (:if_expired = 0 OR lease_expires_at <= :now)
+    AND recorded = 1
+);
+
 DELETE FROM holdfast_job
 WHERE ns = :ns AND id = :id AND state = :from AND token IS :token AND (:if_expired = 0 OR lease_expires_at <= :now)
