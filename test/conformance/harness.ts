@@ -15,6 +15,9 @@ import { systemRandom } from '#dist/src/random.js'
 import type { Worker, WorkerOptions } from '#dist/src/worker.js'
 import { hostileCodeSuite } from '../hostile/code.suite.ts'
 import { shutdownSuite } from '../hostile/shutdown.suite.ts'
+import { logSuite } from '../results/log.suite.ts'
+import { payloadSuite } from '../results/payload.suite.ts'
+import { resultSuite } from '../results/result.suite.ts'
 import { Child } from '../support/child.ts'
 import { withoutHints } from '../support/faulty-backend.ts'
 import { silent } from '../support/silent.ts'
@@ -54,6 +57,9 @@ const SUITES = [
   workerSuite,
   shutdownSuite,
   hostileCodeSuite,
+  logSuite,
+  payloadSuite,
+  resultSuite,
   storeSuite,
   explainSuite,
 ] as const

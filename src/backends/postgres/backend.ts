@@ -5,6 +5,7 @@
 import { HoldfastError } from '../../errors.ts'
 import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import { lanesEnded } from '../end-listeners.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { type PlannedType, plansOf } from '../sql/handlers.ts'
 import { hintsOf } from '../sql/hint.ts'
@@ -12,6 +13,7 @@ import { change, type Plan, read } from '../sql/plan.ts'
 import { channelOf } from './channel.ts'
 import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
+import type { Ends } from './ends.ts'
 import type { Link } from './link.ts'
 import { type PostgresLocation, serverOf } from './location.ts'
 import { migrate } from './migrate.ts'
@@ -50,6 +52,7 @@ interface Parts {
   readonly runner: Runner
   readonly schemaVersion: number
   readonly wake: Wake
+  readonly ends: Ends
   readonly transactional: PostgresTransactional
   readonly upkeep: Upkeep
 }
@@ -89,8 +92,8 @@ export class PostgresBackend implements Backend {
       })
       const upkeep = new Upkeep(link, location.schema)
       if (location.isMigrating) await upkeep.prepare()
-      const wake = await openWake(link, options)
-      return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional, upkeep })
+      const { wake, ends } = await openWake(link, options)
+      return new PostgresBackend({ link, runner, schemaVersion: version, wake, ends, transactional, upkeep })
     } catch (error) {
       await link.close()
       throw error
@@ -106,7 +109,8 @@ export class PostgresBackend implements Backend {
 
   private async answer<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
     const reply = await this.run(type as PlannedType, request)
-    const { wake } = this.parts
+    const { wake, ends } = this.parts
+    if (ends.isAwaited) ends.ended(lanesEnded(type, request))
     for (const lane of hintsOf(type, request, reply as Reply<T>)) wake.ready(lane)
     for (const lane of lanesLeft(request, reply as Reply<T>)) wake.left(lane)
     return reply as Reply<T>
@@ -142,12 +146,17 @@ export class PostgresBackend implements Backend {
     return this.parts.wake.subscribe(lanes, listener)
   }
 
+  awaitEnds(lane: string, listener: () => void): () => void {
+    return this.parts.ends.add(lane, listener)
+  }
+
   onChange(listener: () => Promise<void>): () => void {
     return this.parts.link.onChange(listener)
   }
 
   async close(): Promise<void> {
     this.isClosed = true
+    this.parts.ends.close()
     await this.parts.wake.close()
     await this.parts.link.close()
   }

@@ -7,7 +7,7 @@
 import type { Client } from 'pg'
 import { type TimerHandle, withDeadline } from '../../clock.ts'
 import { nonce } from '../../random.ts'
-import { probeOf, saidBy } from './channel.ts'
+import { type Marks, probeOf, saidBy } from './channel.ts'
 import { quoted } from './statement.ts'
 import { backOffMs, type Wiring } from './wiring.ts'
 
@@ -29,6 +29,8 @@ export interface ListenerOptions {
   say(payload: string): Promise<unknown>
   /** Jobs may be ready in the lanes with these marks; null: in some lane. */
   onHint(marks: readonly string[] | null): void
+  /** Somebody waits for ends, or jobs have ended. */
+  onEnds?(said: { readonly waiting: Marks; readonly ended: Marks }): void
   readonly aliveEveryMs?: number
 }
 
@@ -99,6 +101,7 @@ export class Listener {
       await this.inTime(client.query(`LISTEN ${quoted(this.options.channel)}`), wiring.limits.answerMs)
       // Whatever was said while nobody listened.
       onHint(null)
+      this.options.onEnds?.({ waiting: [], ended: null })
       if (!(await this.hearsOthers(ended))) {
         this.warnOfDeafness()
         return 'deaf'
@@ -119,6 +122,7 @@ export class Listener {
   private hear(payload: string): void {
     const said = saidBy(payload)
     if (said.kind === 'probe') this.onProbe(said.nonce)
+    else if (said.kind === 'ends') this.options.onEnds?.(said)
     else this.options.onHint(said.marks)
   }
 

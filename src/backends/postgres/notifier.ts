@@ -20,6 +20,8 @@ export interface NotifierOptions {
   readonly channel: string
   readonly clock: Clock
   readonly timers: Timers
+  /** What is said for all that was told; as a rule that lanes may be ready. */
+  readonly payloadOf?: (told: ReadonlySet<string | null>) => string
 }
 
 export class Notifier {
@@ -66,7 +68,7 @@ export class Notifier {
 
   private send(): void {
     const { link, channel, clock } = this.options
-    const payload = payloadOf(this.lanes)
+    const payload = (this.options.payloadOf ?? payloadOf)(this.lanes)
     this.lanes.clear()
     this.sentAt = clock.monotonic()
     this.isSending = true

@@ -6,6 +6,7 @@ import { systemClock } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import { EndListeners } from '../end-listeners.ts'
 import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { hintsOf } from '../sql/hint.ts'
@@ -52,6 +53,7 @@ export class SqliteBackend implements Backend {
   readonly onChange = neverChanges
   private readonly options: SqliteBackendOptions
   private readonly listeners = new Set<HintListener>()
+  private readonly ends = new EndListeners()
   private thread: StoreThread | null = null
   private isClosed = false
 
@@ -85,13 +87,16 @@ export class SqliteBackend implements Backend {
     const store = { path, namespace, readonly, create, ...(busyDeadlineMs === undefined ? {} : { busyDeadlineMs }) }
     const thread: StoreThread = this.spawn({ store })
     this.thread = thread
-    if (this.listeners.size > 0) thread.watch(true)
+    if (this.isWatching) thread.watch(true)
     return thread
   }
 
   private spawn(data: ConstructorParameters<typeof StoreThread>[0]): StoreThread {
     const thread: StoreThread = new StoreThread(data, {
-      changed: () => this.hint(null),
+      changed: () => {
+        this.hint(null)
+        this.ends.tell(null)
+      },
       ended: () => {
         if (this.thread === thread) this.thread = null
       },
@@ -109,11 +114,28 @@ export class SqliteBackend implements Backend {
   }
 
   subscribe(_lanes: readonly string[], listener: HintListener): HintSubscription {
-    this.listeners.add(listener)
-    if (this.listeners.size === 1) this.thread?.watch(true)
-    return everyHint(() => {
-      if (this.listeners.delete(listener) && this.listeners.size === 0) this.thread?.watch(false)
+    this.watchFor(() => this.listeners.add(listener))
+    return everyHint(() => this.watchFor(() => this.listeners.delete(listener)))
+  }
+
+  /** What this client itself ends it knows; here it is about others who write to the file. */
+  awaitEnds(lane: string, listener: () => void): () => void {
+    let remove = (): void => {}
+    this.watchFor(() => {
+      remove = this.ends.add(lane, listener)
     })
+    return () => this.watchFor(remove)
+  }
+
+  private get isWatching(): boolean {
+    return this.listeners.size > 0 || this.ends.isAwaited
+  }
+
+  /** The file is looked at while anybody listens. */
+  private watchFor(change: () => void): void {
+    const before = this.isWatching
+    change()
+    if (this.isWatching !== before) this.thread?.watch(this.isWatching)
   }
 
   /** Finishes what was sent, writes the log back, ends the thread. */
