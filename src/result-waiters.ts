@@ -8,6 +8,7 @@ import type { StoredJob } from './backends/protocol/index.ts'
 import type { Clock, TimerHandle, Timers } from './clock.ts'
 import { HoldfastError } from './errors.ts'
 import { isTerminal, type JobId, type JobState } from './job.ts'
+import { ResultHints } from './result-hints.ts'
 import { outcomeOf, resultLost, resultTimedOut } from './result-outcome.ts'
 
 const PAUSE_FIRST_MS = 20
@@ -53,6 +54,7 @@ export class ResultWaiters {
   private readonly options: ResultWaitersOptions
   private readonly waiters = new Map<JobId, Set<Waiter>>()
   private readonly ended = new Set<JobId>()
+  private readonly hints: ResultHints
   private timer: TimerHandle = null
   private timerAt = Number.POSITIVE_INFINITY
   private lookedAt = Number.NEGATIVE_INFINITY
@@ -62,6 +64,12 @@ export class ResultWaiters {
 
   constructor(options: ResultWaitersOptions) {
     this.options = options
+    const { clock } = options
+    this.hints = new ResultHints({
+      backend: options.backend.backend,
+      clock,
+      onHint: (lane, at) => this.hinted(`${lane}/`, at),
+    })
   }
 
   /** Gives the output of the job. Rejects as `JobHandle.result` says. */
@@ -94,6 +102,7 @@ export class ResultWaiters {
     for (const waiters of this.waiters.values()) for (const waiter of waiters) waiter.reject(closed())
     this.waiters.clear()
     this.ended.clear()
+    this.hints.close()
   }
 
   private add(waiter: Waiter): void {
@@ -101,6 +110,7 @@ export class ResultWaiters {
     const waiters = this.waiters.get(id)
     if (waiters === undefined) this.waiters.set(id, new Set([waiter]))
     else waiters.add(waiter)
+    this.hints.add(id)
   }
 
   private remove(waiter: Waiter): void {
@@ -108,6 +118,15 @@ export class ResultWaiters {
     const waiters = this.waiters.get(id)
     waiters?.delete(waiter)
     if (waiters?.size === 0) this.waiters.delete(id)
+    this.hints.remove(id)
+  }
+
+  private hinted(prefix: string, at: number): void {
+    for (const waiter of this.all()) {
+      const isFetched = waiter.dueAt === Number.POSITIVE_INFINITY
+      if (!isFetched && waiter.wait.id.startsWith(prefix)) waiter.dueAt = Math.min(waiter.dueAt, at)
+    }
+    this.armFor(at)
   }
 
   private *all(): Generator<Waiter> {
@@ -183,6 +202,7 @@ export class ResultWaiters {
 
   private looked(id: JobId, state: JobState | null): void {
     if (state !== null && isTerminal(state)) {
+      this.hints.ended(id)
       this.fetch(id)
       return
     }

@@ -48,6 +48,11 @@ export interface Backend {
   /** Hints about these lanes; others may come too. */
   subscribe(lanes: readonly string[], listener: HintListener, onCancel?: CancelListener): HintSubscription
   /**
+   * Hints that some jobs of the lane may have ended, until the returned function is called. While nobody in any process asks
+   * for them, ending a job costs nothing more.
+   */
+  awaitEnds(lane: string, listener: () => void): () => void
+  /**
    * The listener is called, and awaited, when the store may be another server than before (restart, failover): what is held is
    * renewed before anything is claimed. It never rejects. Returns a function that removes it.
    */

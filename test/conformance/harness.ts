@@ -16,6 +16,9 @@ import type { Worker, WorkerOptions } from '#dist/src/worker.js'
 import { casesSuite } from '../hostile/cases.suite.ts'
 import { hostileCodeSuite } from '../hostile/code.suite.ts'
 import { shutdownSuite } from '../hostile/shutdown.suite.ts'
+import { logSuite } from '../results/log.suite.ts'
+import { payloadSuite } from '../results/payload.suite.ts'
+import { resultSuite } from '../results/result.suite.ts'
 import { Child } from '../support/child.ts'
 import { withoutHints } from '../support/faulty-backend.ts'
 import { silent } from '../support/silent.ts'
@@ -59,6 +62,9 @@ const SUITES = [
   workerListSuite,
   shutdownSuite,
   hostileCodeSuite,
+  logSuite,
+  payloadSuite,
+  resultSuite,
   storeSuite,
   explainSuite,
   casesSuite,

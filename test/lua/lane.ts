@@ -187,6 +187,7 @@ export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): r
     lane_forget: [LANE, 0],
     lane_maintain: [100],
     lane_pause: [1],
+    lane_wait: [1000],
     lane_probe: [],
     lane_register: [LANE],
     lane_stats: [],

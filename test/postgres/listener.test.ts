@@ -37,7 +37,7 @@ async function openAt(
   warnings: Warning[] = [],
 ): Promise<Wake> {
   const location = typeof where === 'string' ? parsePostgresUrl(where) : where
-  const wake = await openWake(await open(location, options), { ...optionsOf(options, warnings), location })
+  const { wake } = await openWake(await open(location, options), { ...optionsOf(options, warnings), location })
   wakes.push(wake)
   return wake
 }

@@ -33,12 +33,13 @@ afterAll(async () => {
 })
 
 const LANES = { listFor: () => null, ready: () => {}, left: () => {} }
+const STORE = { clock: systemClock, lanes: LANES, onEnded: () => {} }
 const fresh = (): string => `test-${randomBytes(6).toString('hex')}`
 
 /** A store whose calls a test sees and answers itself. */
 function scripted(): { readonly servers: ScriptedServers; readonly store: RedisStore } {
   const servers = new ScriptedServers()
-  return { servers, store: new RedisStore(new RedisSession(servers, 'ns'), { clock: systemClock, lanes: LANES }) }
+  return { servers, store: new RedisStore(new RedisSession(servers, 'ns'), STORE) }
 }
 
 /** The same before a real server, on which a test makes single calls fail. */
@@ -50,7 +51,7 @@ async function faulty(namespace: string): Promise<{ readonly servers: ScriptedSe
     const script = Object.values(session.scripts).find((each) => each.name === name)
     return script === undefined ? real.command(name, keys[0] ?? '', [...keys, ...args]) : real.run(script, keys, args)
   }
-  return { servers, store: new RedisStore(session, { clock: systemClock, lanes: LANES }) }
+  return { servers, store: new RedisStore(session, STORE) }
 }
 
 const notDone = (): Promise<never> =>

@@ -12,7 +12,7 @@ const TYPES: Readonly<Record<string, Column['type']>> = {
   ...{ ready: 'zset', scheduled: 'zset', retrying: 'zset', aside: 'zset', leases: 'zset', deadlines: 'zset' },
   ...{ completed: 'zset', cancelled: 'zset', dlq: 'zset', keep: 'zset', keep_outputs: 'zset' },
 }
-const META_FIELDS = ['sequence', 'removed', 'paused', 'orphans']
+const META_FIELDS = ['sequence', 'removed', 'paused', 'orphans', 'waited']
 /** Where a job may be, by the state of its run; `-`: it never ran. */
 const PLACES: Readonly<Record<string, readonly string[]>> = {
   '-': ['fifo', 'ready', 'scheduled'],

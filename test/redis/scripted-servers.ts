@@ -58,6 +58,8 @@ export class ScriptedServers implements RedisServers {
     })
   }
 
+  listen(): void {}
+
   /** How often a script or command was sent. */
   count(name: string): number {
     return this.sent.filter((each) => each.name === name).length

@@ -213,6 +213,11 @@ export class FaultyBackend implements Backend {
     return everyHint(stop)
   }
 
+  /** Hints of ends all get lost here: who waits polls. */
+  awaitEnds(): () => void {
+    return () => {}
+  }
+
   close(): Promise<void> {
     return Promise.resolve()
   }

@@ -43,6 +43,10 @@ class ScriptedBackend implements Backend {
     return everyHint(() => {})
   }
 
+  awaitEnds(): () => void {
+    return () => {}
+  }
+
   close(): Promise<void> {
     return Promise.resolve()
   }

@@ -14,13 +14,15 @@ export function over(backend: Backend, changes: Partial<Backend>): Backend {
     overlapsTurns: backend.overlapsTurns,
     call: (type, request) => backend.call(type, request),
     subscribe: (...subscription) => backend.subscribe(...subscription),
+    awaitEnds: (lane, listener) => backend.awaitEnds(lane, listener),
     onChange: (listener) => backend.onChange(listener),
     close: () => backend.close(),
     ...changes,
   }
 }
 
-export const withoutHints = (backend: Backend): Backend => over(backend, { subscribe: () => everyHint(() => {}) })
+export const withoutHints = (backend: Backend): Backend =>
+  over(backend, { subscribe: () => everyHint(() => {}), awaitEnds: () => () => {} })
 
 /** Does what is asked, and loses the reply when `isLost` says so. */
 export function losingReplies(backend: Backend, isLost: (type: MessageType) => boolean): Backend {

@@ -4,6 +4,7 @@
  */
 import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import { EndListeners, lanesEnded } from '../end-listeners.ts'
 import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { MemoryStore } from './store.ts'
@@ -28,13 +29,19 @@ interface Shared {
   readonly store: MemoryStore
   readonly listeners: Set<HintListener>
   readonly cancelListeners: Set<CancelListener>
+  readonly ends: EndListeners
 }
 
 /** Named stores of this process, by name and namespace. They live as long as the process, as a database would. */
 const named = new Map<string, Shared>()
 
 function share(name: string, { namespace, clock }: BackendOptions): Shared {
-  const fresh = (): Shared => ({ store: new MemoryStore(clock), listeners: new Set(), cancelListeners: new Set() })
+  const fresh = (): Shared => ({
+    store: new MemoryStore(clock),
+    listeners: new Set(),
+    cancelListeners: new Set(),
+    ends: new EndListeners(),
+  })
   if (name === '') return fresh()
   const key = `${name}\n${namespace}`
   const known = named.get(key) ?? fresh()
@@ -59,6 +66,7 @@ export class MemoryBackend implements Backend {
     try {
       const handler = this.shared.store.handlers[type] as (request: Request<T>) => Reply<T>
       const reply = handler(request)
+      if (this.shared.ends.isAwaited) this.shared.ends.tell(lanesEnded(type, request))
       if (type === 'job.enqueue' || type === 'job.promote' || type === 'queue.policy') this.hint(null)
       if (type === 'job.cancel') for (const listener of this.shared.cancelListeners) listener()
       return Promise.resolve(reply)
@@ -80,6 +88,10 @@ export class MemoryBackend implements Backend {
       if (onCancel !== undefined) cancelListeners.delete(onCancel)
     })
     return { ...subscription, hearsCancels: true }
+  }
+
+  awaitEnds(lane: string, listener: () => void): () => void {
+    return this.shared.ends.add(lane, listener)
   }
 
   close(): Promise<void> {

@@ -5,6 +5,7 @@
 import { HoldfastError } from '../../errors.ts'
 import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import { lanesEnded } from '../end-listeners.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { type PlannedType, plansOf } from '../sql/handlers.ts'
 import { hintsOf } from '../sql/hint.ts'
@@ -12,6 +13,7 @@ import { change, type Plan, read } from '../sql/plan.ts'
 import { channelOf } from './channel.ts'
 import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
+import type { Ends } from './ends.ts'
 import { runEnqueue } from './enqueue.ts'
 import type { Link } from './link.ts'
 import { type PostgresLocation, serverOf } from './location.ts'
@@ -53,6 +55,7 @@ interface Parts {
   readonly schema: string
   readonly schemaVersion: number
   readonly wake: Wake
+  readonly ends: Ends
   readonly transactional: PostgresTransactional
   readonly upkeep: Upkeep
   readonly sweep: Sweep
@@ -94,7 +97,7 @@ export class PostgresBackend implements Backend {
       })
       const upkeep = new Upkeep(link, location.schema)
       if (location.isMigrating) await upkeep.prepare()
-      const wake = await openWake(link, options)
+      const { wake, ends } = await openWake(link, options)
       const { clock } = options
       const { schema } = location
       const sweep = new Sweep(link, schema, clock)
@@ -104,6 +107,7 @@ export class PostgresBackend implements Backend {
         schema,
         schemaVersion: version,
         wake,
+        ends,
         transactional,
         upkeep,
         sweep,
@@ -129,7 +133,8 @@ export class PostgresBackend implements Backend {
 
   private async answer<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
     const reply = await this.run(type as PlannedType, request)
-    const { wake } = this.parts
+    const { wake, ends } = this.parts
+    if (ends.isAwaited) ends.ended(lanesEnded(type, request))
     for (const lane of hintsOf(type, request, reply as Reply<T>)) wake.ready(lane)
     for (const lane of lanesLeft(request, reply as Reply<T>)) wake.left(lane)
     if (type === 'job.cancel' && stopsOwners(request as Request<'job.cancel'>, reply as Reply<'job.cancel'>))
@@ -161,12 +166,17 @@ export class PostgresBackend implements Backend {
     return this.parts.wake.subscribe(lanes, listener, onCancel)
   }
 
+  awaitEnds(lane: string, listener: () => void): () => void {
+    return this.parts.ends.add(lane, listener)
+  }
+
   onChange(listener: () => Promise<void>): () => void {
     return this.parts.link.onChange(listener)
   }
 
   async close(): Promise<void> {
     this.isClosed = true
+    this.parts.ends.close()
     await this.parts.wake.close()
     await this.parts.link.close()
   }

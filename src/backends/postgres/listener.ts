@@ -7,7 +7,7 @@
 import type { Client } from 'pg'
 import { type TimerHandle, withDeadline } from '../../clock.ts'
 import { nonce } from '../../random.ts'
-import { probeOf, saidBy } from './channel.ts'
+import { type Marks, probeOf, saidBy } from './channel.ts'
 import { quoted } from './statement.ts'
 import { backOffMs, type Wiring } from './wiring.ts'
 
@@ -31,6 +31,8 @@ export interface ListenerOptions {
   onHint(marks: readonly string[] | null): void
   /** Some running job may have been cancelled. */
   onCancelled(): void
+  /** Somebody waits for ends, or jobs have ended. */
+  onEnds?(said: { readonly waiting: Marks; readonly ended: Marks }): void
   readonly aliveEveryMs?: number
 }
 
@@ -102,6 +104,7 @@ export class Listener {
       // Whatever was said while nobody listened.
       onHint(null)
       onCancelled()
+      this.options.onEnds?.({ waiting: [], ended: null })
       if (!(await this.hearsOthers(ended))) {
         this.warnOfDeafness()
         return 'deaf'
@@ -123,6 +126,7 @@ export class Listener {
     const said = saidBy(payload)
     if (said.kind === 'probe') this.onProbe(said.nonce)
     else if (said.kind === 'cancelled') this.options.onCancelled()
+    else if (said.kind === 'ends') this.options.onEnds?.(said)
     else this.options.onHint(said.marks)
   }
 

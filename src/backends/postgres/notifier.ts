@@ -20,6 +20,8 @@ export interface NotifierOptions {
   readonly channel: string
   readonly clock: Clock
   readonly timers: Timers
+  /** What is said for all that was told; as a rule that lanes may be ready. */
+  readonly payloadOf?: (told: ReadonlySet<string | null>) => string
 }
 
 export class Notifier {
@@ -76,7 +78,7 @@ export class Notifier {
 
   private send(): void {
     const { link, channel, clock } = this.options
-    const payload = this.isCancelDue ? CANCELLED : payloadOf(this.lanes)
+    const payload = this.isCancelDue ? CANCELLED : (this.options.payloadOf ?? payloadOf)(this.lanes)
     if (this.isCancelDue) this.isCancelDue = false
     else this.lanes.clear()
     this.sentAt = clock.monotonic()

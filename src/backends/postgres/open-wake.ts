@@ -1,7 +1,8 @@
 /** Puts together what tells and hears of new jobs, as the location of a store says. */
 import { Client } from 'pg'
-import { channelOf } from './channel.ts'
+import { channelOf, endsPayloadOf } from './channel.ts'
 import { type LinkOptions, wiringOf } from './connect.ts'
+import { Ends } from './ends.ts'
 import type { PostgresLink } from './link.ts'
 import { Listener } from './listener.ts'
 import { type PostgresLocation, serverOf, type Target } from './location.ts'
@@ -16,14 +17,18 @@ export interface OpenWakeOptions extends LinkOptions {
 }
 
 /** The connection for LISTEN is made when the first worker subscribes. */
-export async function openWake(link: PostgresLink, options: OpenWakeOptions): Promise<Wake> {
+export async function openWake(link: PostgresLink, options: OpenWakeOptions): Promise<{ wake: Wake; ends: Ends }> {
   const { location, namespace } = options
   const wiring = wiringOf(options)
   const { clock, timers } = wiring
   const channel = channelOf(location.schema, namespace)
   const notifier = location.isNotifying ? new Notifier({ link, channel, clock, timers }) : null
   const source = location.isNotifying ? await listeningTo(location, link, wiring) : null
-  if (source === null) return new Wake({ clock, notifier, listener: null })
+  // Who is not heard by others has nobody to wait for, so it says nothing about ends either.
+  if (source === null) {
+    const ends = new Ends({ clock, timers, notifier: null, listen: () => {} })
+    return { wake: new Wake({ clock, notifier, listener: null }), ends }
+  }
   let onHint = (_marks: readonly string[] | null): void => {}
   let onCancelled = (): void => {}
   const listener = new Listener({
@@ -33,11 +38,18 @@ export async function openWake(link: PostgresLink, options: OpenWakeOptions): Pr
     say: (payload) => link.query(NOTIFY, [channel, payload]),
     onHint: (marks) => onHint(marks),
     onCancelled: () => onCancelled(),
+    onEnds: (said) => ends.heard(said),
   })
   const wake = new Wake({ clock, notifier, listener })
   onHint = (marks) => wake.heard(marks)
   onCancelled = () => wake.heardCancelled()
-  return wake
+  const ends = new Ends({
+    clock,
+    timers,
+    notifier: new Notifier({ link, channel, clock, timers, payloadOf: endsPayloadOf }),
+    listen: () => listener.start(),
+  })
+  return { wake, ends }
 }
 
 interface Source {

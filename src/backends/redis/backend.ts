@@ -8,6 +8,7 @@ import type { Backend, BackendOptions, HintListener, HintSubscription } from '..
 import type { Capabilities } from '../capabilities.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { openServers } from './connect.ts'
+import { Ends } from './ends.ts'
 import { openKeyspace } from './keyspace.ts'
 import type { RedisLocation } from './location.ts'
 import type { RedisServers, ServerFacts } from './servers.ts'
@@ -58,6 +59,7 @@ interface Parts {
   readonly servers: RedisServers
   readonly store: RedisStore
   readonly wake: Wake
+  readonly ends: Ends
 }
 
 export class RedisBackend implements Backend {
@@ -96,8 +98,9 @@ export class RedisBackend implements Backend {
     }
     const session = new RedisSession(servers, namespace)
     const wake = new Wake({ session, clock, timers, random })
-    const store = new RedisStore(session, { clock, lanes: wake })
-    return new RedisBackend({ servers, store, wake })
+    const ends = new Ends({ session, clock, timers })
+    const store = new RedisStore(session, { clock, lanes: wake, onEnded: (lane) => ends.ended(lane) })
+    return new RedisBackend({ servers, store, wake, ends })
   }
 
   call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
@@ -111,6 +114,10 @@ export class RedisBackend implements Backend {
     return this.parts.wake.subscribe(lanes, listener)
   }
 
+  awaitEnds(lane: string, listener: () => void): () => void {
+    return this.parts.ends.add(lane, listener)
+  }
+
   onChange(listener: () => Promise<void>): () => void {
     return this.parts.servers.onChange(listener)
   }
@@ -118,6 +125,7 @@ export class RedisBackend implements Backend {
   async close(): Promise<void> {
     this.isClosed = true
     this.parts.wake.close()
+    this.parts.ends.close()
     await this.parts.servers.close()
   }
 }

@@ -142,7 +142,7 @@ export class ClusterNodes {
   /** On a connection for this one question, since the node may be a replica. */
   private async ask(endpoint: Endpoint): Promise<RedisReply> {
     const target = targetOf(this.location, endpoint)
-    const probe = new Connection(target, this.wiring, 0)
+    const probe = new Connection(target, this.wiring, { number: 0 })
     this.probe = probe
     try {
       checkTopology([await probe.open(true)], this.location, target.server)

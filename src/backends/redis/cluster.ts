@@ -14,6 +14,7 @@ import { runScript } from './script-call.ts'
 import { type ServerReport, weakest } from './server-facts.ts'
 import type { RedisArgument, RedisReply, RedisServers, ServerFacts } from './servers.ts'
 import { slotOf } from './slot-map.ts'
+import { type OnMessage, Subscriber } from './subscriber.ts'
 import { type Popped, Waiter } from './waiter.ts'
 import { backOffMs, type Target, type Wiring } from './wiring.ts'
 
@@ -39,6 +40,7 @@ interface Step {
 export class Cluster implements RedisServers {
   private readonly nodes: ClusterNodes
   private readonly waiter: Waiter
+  private readonly subscriber: Subscriber
   private readonly changes: Changes
   private readonly wiring: Wiring
   private readonly waitReplicas: number
@@ -53,6 +55,7 @@ export class Cluster implements RedisServers {
       wiring,
       (list, error) => this.learn(slotOf(list), error),
     )
+    this.subscriber = new Subscriber((channel) => this.ownerOf(channel), wiring)
     this.waitReplicas = location.waitReplicas
   }
 
@@ -85,6 +88,10 @@ export class Cluster implements RedisServers {
     return this.waiter.pop(lists, timeoutMs)
   }
 
+  listen(channel: string, onMessage: OnMessage): void {
+    this.subscriber.listen(channel, onMessage)
+  }
+
   get isWaiting(): boolean {
     return this.waiter.isWaiting
   }
@@ -103,7 +110,7 @@ export class Cluster implements RedisServers {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.nodes.close(), this.waiter.close()])
+    await Promise.all([this.nodes.close(), this.waiter.close(), this.subscriber.close()])
   }
 
   private async route(slot: number, work: Work): Promise<RedisReply> {

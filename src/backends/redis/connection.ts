@@ -28,6 +28,12 @@ const DROP_WAIT_MS = 1000
 /** Of the deadline of a call: a write may wait behind another one's WAIT and then for its own, and must be told in time. */
 const WAIT_SHARE = 1 / 3
 
+/** Which try to connect it is, and who hears what is said on channels. */
+export interface Attempt {
+  readonly number: number
+  readonly onMessage?: ((message: string) => void) | undefined
+}
+
 export class Connection {
   /** Resolves when the socket is gone. */
   readonly ended: Promise<void>
@@ -41,17 +47,18 @@ export class Connection {
   private readonly deadlines: Deadlines
   private readonly replicaWaits = new Map<number, ReplicaWait>()
 
-  constructor(target: Target, wiring: Wiring, attempt: number) {
+  constructor(target: Target, wiring: Wiring, { number, onMessage }: Attempt) {
     this.target = target
     this.wiring = wiring
     this.deadlines = new Deadlines(wiring.clock, wiring.timers)
-    this.redis = new Redis(driverOptions(target.driver(attempt), wiring.callTimeoutMs))
+    this.redis = new Redis(driverOptions(target.driver(number), wiring.callTimeoutMs))
     this.ended = new Promise((resolve) => {
       this.end = resolve
     })
     this.redis.on('error', (error: unknown) => {
       this.firstError ??= error
     })
+    if (onMessage !== undefined) this.redis.on('message', (_channel: string, message: string) => onMessage(message))
     this.redis.on('end', () => {
       this.deadlines.clear()
       this.end()

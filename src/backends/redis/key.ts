@@ -16,6 +16,9 @@ export const wakeKey = (namespace: string, lane: string): string => `${PREFIX}{$
 /** Where one process interrupts its own wait, to wait for more lanes. */
 export const nudgeKey = (namespace: string, name: string): string => `${PREFIX}{${namespace}}:nudge:${name}`
 
+/** Where it is said of which lanes jobs have ended. */
+export const endsChannel = (namespace: string): string => `${PREFIX}{${namespace}}:ends`
+
 /** The lane that a wake list belongs to. */
 export const laneOfWakeKey = (key: string): string => key.slice(key.lastIndexOf(':') + 1)
 

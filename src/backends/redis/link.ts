@@ -37,6 +37,8 @@ export interface LinkEvents {
   /** Ready; `isOther` when the server is another one than at the last handshake. Called before any call goes out. */
   onReady?(report: ServerReport, isOther: boolean): void
   onLost?(): void
+  /** Of a channel that was subscribed to. */
+  onMessage?(message: string): void
 }
 
 export class Link {
@@ -122,7 +124,7 @@ export class Link {
     this.state = 'connecting'
     let connection: Connection | undefined
     try {
-      connection = new Connection(this.target, this.wiring, number)
+      connection = new Connection(this.target, this.wiring, { number, onMessage: this.events.onMessage })
       this.connection = connection
       const report = await connection.open()
       if (this.isClosed()) return

@@ -33,6 +33,8 @@ export interface RedisServers {
    * `timeoutMs`. One wait at a time.
    */
   pop(lists: readonly string[], timeoutMs: number): Promise<{ readonly list: string; readonly value: string } | null>
+  /** Hears a channel, on a connection of its own, from now on; null: something may have been missed. One channel only. */
+  listen(channel: string, onMessage: (message: string | null) => void): void
   /** True while the blocking wait stands on a healthy connection. */
   readonly isWaiting: boolean
   /** Called, and awaited (2 s at most), when a server is another one than before: nothing else is sent by `run` for a claim until then. */

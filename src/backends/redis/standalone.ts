@@ -6,12 +6,14 @@ import type { RedisLocation } from './location.ts'
 import { runScript } from './script-call.ts'
 import { type ServerReport, weakest } from './server-facts.ts'
 import type { RedisArgument, RedisReply, RedisServers, ServerFacts } from './servers.ts'
+import { type OnMessage, Subscriber } from './subscriber.ts'
 import { type Popped, Waiter } from './waiter.ts'
 import { targetOf, type Wiring } from './wiring.ts'
 
 export class Standalone implements RedisServers {
   private readonly link: Link
   private readonly waiter: Waiter
+  private readonly subscriber: Subscriber
   private readonly changes: Changes
   private readonly waitReplicas: number
   private readonly timeoutMs: number
@@ -28,6 +30,7 @@ export class Standalone implements RedisServers {
       },
     })
     this.waiter = new Waiter(() => target, wiring)
+    this.subscriber = new Subscriber(() => target, wiring)
     this.waitReplicas = location.waitReplicas
     this.timeoutMs = wiring.callTimeoutMs
   }
@@ -48,6 +51,10 @@ export class Standalone implements RedisServers {
 
   pop(lists: readonly string[], timeoutMs: number): Promise<Popped | null> {
     return this.waiter.pop(lists, timeoutMs)
+  }
+
+  listen(channel: string, onMessage: OnMessage): void {
+    this.subscriber.listen(channel, onMessage)
   }
 
   get isWaiting(): boolean {
@@ -71,6 +78,6 @@ export class Standalone implements RedisServers {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.link.close(), this.waiter.close()])
+    await Promise.all([this.link.close(), this.waiter.close(), this.subscriber.close()])
   }
 }

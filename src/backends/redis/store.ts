@@ -11,22 +11,30 @@ import { listJobs } from './list.ts'
 import { logs, note, states } from './note.ts'
 import { readJobs, readStats } from './read.ts'
 import type { RedisSession } from './session.ts'
-import { Turn } from './turn.ts'
+import { Turn, type TurnListener } from './turn.ts'
 import { beat, listWorkers } from './worker.ts'
+
+export interface RedisStoreOptions {
+  readonly clock: Clock
+  readonly lanes: LaneListener
+  /** Told of lanes in which somebody waits for ends, when there are some. */
+  readonly onEnded: (lane: string) => void
+}
 
 export class RedisStore {
   readonly session: RedisSession
   readonly registry: LaneRegistry
   private readonly lanes: LaneListener
+  private readonly turns: TurnListener
 
-  constructor(session: RedisSession, { clock, lanes }: { readonly clock: Clock; readonly lanes: LaneListener }) {
+  constructor(session: RedisSession, { clock, lanes, onEnded }: RedisStoreOptions) {
     this.session = session
     this.registry = new LaneRegistry(session, clock)
     this.lanes = lanes
+    this.turns = { left: (lane, isClaimed) => lanes.left(lane, isClaimed), ended: onEnded }
   }
 
   private readonly onReady = (lane: string): void => this.lanes.ready(lane)
-  private readonly onLeft = (lane: string, isClaimed: boolean): void => this.lanes.left(lane, isClaimed)
 
   private readonly statesOf = async (ids: readonly string[]) => (await states(this.session, { ids })).states
 
@@ -36,7 +44,7 @@ export class RedisStore {
     'job.turn': async (request) => {
       // After a change of server what is held is renewed before anything is claimed.
       if (request.claims.length > 0) await this.session.servers.settled()
-      return new Turn(this.session, request, this.onLeft).take()
+      return new Turn(this.session, request, this.turns).take()
     },
     'lease.renew': (request) => renew(this.session, request),
     'lease.reap': (request) => reap(this.context, request),

@@ -28,19 +28,24 @@ interface LaneClaim {
   readonly ordinal: number
 }
 
-/** Told of lanes in which work is left that somebody else could do. */
-export type OnMore = (lane: string, isClaimed: boolean) => void
+/** Told of lanes that others want to hear of. */
+export interface TurnListener {
+  /** Work is left that somebody else could do. */
+  left(lane: string, isClaimed: boolean): void
+  /** Attempts were settled, and somebody waits for ends. */
+  ended(lane: string): void
+}
 
 export class Turn {
   private readonly session: RedisSession
-  private readonly onMore: OnMore
+  private readonly listener: TurnListener
   private readonly request: Request<'job.turn'>
   private readonly verdicts: Verdict[]
 
-  constructor(session: RedisSession, request: Request<'job.turn'>, onMore: OnMore) {
+  constructor(session: RedisSession, request: Request<'job.turn'>, listener: TurnListener) {
     this.session = session
     this.request = request
-    this.onMore = onMore
+    this.listener = listener
     this.verdicts = request.settlements.map(() => 'gone')
   }
 
@@ -93,7 +98,7 @@ export class Turn {
       const isLast = claim !== null && index === rounds.length - 1
       const limit = isLast ? Math.min(claim.limit, BATCH.claimJobs) : -1
       view = await this.call(lane, round, isLast ? { claim, lane, limit, ordinal: 0 } : null)
-      if (!isLast && view.more) this.onMore(lane, claim !== null)
+      if (!isLast && view.more) this.listener.left(lane, claim !== null)
     }
     return view
   }
@@ -127,6 +132,7 @@ export class Turn {
   private async view(reply: readonly RedisReply[], grantee: Grantee): Promise<LaneView> {
     const flags = textOf(reply[2])
     const dueAt = optionalNumber(reply[3])
+    if (flags.includes('w')) this.listener.ended(grantee.lane)
     const { jobs, damaged } = readGrant(reply.slice(4), grantee)
     if (damaged.length > 0) await this.bury(grantee.lane, damaged)
     return {
@@ -195,7 +201,7 @@ export class Turn {
       }
       if (more && state.left > 0 && round < ROUNDS_MAX) continue
       state.look(more, dueInMs)
-      if (more) this.onMore(lane, true)
+      if (more) this.listener.left(lane, true)
       return
     }
   }

@@ -6,6 +6,7 @@ import { systemClock } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import { EndListeners } from '../end-listeners.ts'
 import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { hintsOf } from '../sql/hint.ts'
@@ -53,6 +54,7 @@ export class SqliteBackend implements Backend {
   private readonly options: SqliteBackendOptions
   private readonly listeners = new Set<HintListener>()
   private readonly cancelListeners = new Set<CancelListener>()
+  private readonly ends = new EndListeners()
   private thread: StoreThread | null = null
   private isClosed = false
 
@@ -86,7 +88,7 @@ export class SqliteBackend implements Backend {
     const store = { path, namespace, readonly, create, ...(busyDeadlineMs === undefined ? {} : { busyDeadlineMs }) }
     const thread: StoreThread = this.spawn({ store })
     this.thread = thread
-    if (this.listeners.size > 0) thread.watch(true)
+    if (this.isWatching) thread.watch(true)
     return thread
   }
 
@@ -95,6 +97,7 @@ export class SqliteBackend implements Backend {
       changed: () => {
         this.hint(null)
         for (const listener of this.cancelListeners) listener()
+        this.ends.tell(null)
       },
       logPinned: (bytes) => this.warnOfLog(bytes),
       ended: () => {
@@ -120,14 +123,33 @@ export class SqliteBackend implements Backend {
   }
 
   subscribe(_lanes: readonly string[], listener: HintListener, onCancel?: CancelListener): HintSubscription {
-    this.listeners.add(listener)
+    this.watchFor(() => this.listeners.add(listener))
     if (onCancel !== undefined) this.cancelListeners.add(onCancel)
-    if (this.listeners.size === 1) this.thread?.watch(true)
     const subscription = everyHint(() => {
       if (onCancel !== undefined) this.cancelListeners.delete(onCancel)
-      if (this.listeners.delete(listener) && this.listeners.size === 0) this.thread?.watch(false)
+      this.watchFor(() => this.listeners.delete(listener))
     })
     return { ...subscription, hearsCancels: true }
+  }
+
+  /** What this client itself ends it knows; here it is about others who write to the file. */
+  awaitEnds(lane: string, listener: () => void): () => void {
+    let remove = (): void => {}
+    this.watchFor(() => {
+      remove = this.ends.add(lane, listener)
+    })
+    return () => this.watchFor(remove)
+  }
+
+  private get isWatching(): boolean {
+    return this.listeners.size > 0 || this.ends.isAwaited
+  }
+
+  /** The file is looked at while anybody listens. */
+  private watchFor(change: () => void): void {
+    const before = this.isWatching
+    change()
+    if (this.isWatching !== before) this.thread?.watch(this.isWatching)
   }
 
   /** Finishes what was sent, writes the log back, ends the thread. */

@@ -4,7 +4,8 @@ local LATER_SETS = { scheduled, retrying, aside, deadlines }
 -- Whether the lane has any of LATER_SETS, and anything in ready.
 local has_later, has_ready = false, false
 
--- Returns what the lane itself says: whether it is paused, and how many places of fifo are without a job.
+-- Returns what the lane itself says: whether it is paused, how many places of fifo are without a job, and until when somebody waits
+-- for ends.
 local function check_claim_keys()
   redis.call('HLEN', run)
   redis.call('ZCARD', leases)
@@ -13,11 +14,11 @@ local function check_claim_keys()
   if has_later then
     for _, set in ipairs(LATER_SETS) do redis.call('ZCARD', set) end
   end
-  local state = redis.call('HMGET', meta, 'paused', 'removed', 'orphans')
+  local state = redis.call('HMGET', meta, 'paused', 'removed', 'orphans', 'waited')
   for at = 2, 3 do
     if state[at] and (#state[at] > 15 or not string.find(state[at], '^%-?%d+$')) then
       error({ err = 'HOLDFAST_DAMAGED a counter of the lane is no number' })
     end
   end
-  return state[1], tonumber(state[2] or 0)
+  return state[1], tonumber(state[2] or 0), tonumber(state[4] or 0) or 0
 end

@@ -1,7 +1,7 @@
 --! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed failures terms history outputs progress logs completed cancelled dlq keep keep_outputs
 --! args: limit worker nonce lease_ms ordinal notes forgotten kept others ...
 --! flags: allow-oom
---! returns: verdicts, now_us, flags, next_due, ids, defs, runs before, terms. Flags: p paused, d a deadline has passed (nothing was claimed), m more could run.
+--! returns: verdicts, now_us, flags, next_due, ids, defs, runs before, terms. Flags: p paused, d a deadline has passed (nothing was claimed), m more could run, w somebody waits for ends.
 -- Takes the last notes of what has ended, settles it, then claims up to `limit` (-1: no claim).
 --@include now
 --@include batch
@@ -18,7 +18,7 @@ local first_argument = args_read
 args_read = expected
 local asked = read_others(tonumber(others))
 args_read = first_argument
-local paused, removed = check_keys()
+local paused, removed, waited = check_keys()
 if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end
@@ -28,4 +28,5 @@ for _, each in ipairs(asked) do verdicts[#verdicts + 1] = settle_other(each, fal
 if #asked > 0 then has_later, has_ready = true, true end
 local answer = claim_and_answer(table.concat(verdicts), paused, removed)
 write('ZREM', leases, completed_leases)
+if waited > now then answer[3] = answer[3] .. 'w' end
 return answer

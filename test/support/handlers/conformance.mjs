@@ -1,4 +1,4 @@
-// A handler module that does what its input says: echo, end its thread, end it until an attempt, or compute without end.
+// A handler module that does what its input says: echo, end its thread, end it until an attempt, talk, or compute without end.
 import { execSync } from 'node:child_process'
 
 const acts = {
@@ -24,6 +24,10 @@ const acts = {
   fillHeap: () => {
     const kept = []
     for (;;) kept.push({ text: `${kept.length}-${'x'.repeat(10)}`, list: [1, 2, 3, kept.length] })
+  },
+  talks: ({ value: n, lines }, ctx) => {
+    for (let line = 0; line < lines; line += 1) ctx.log.info(`${n}: ${line}`)
+    for (let done = 0; done < 1000; done += 1) ctx.progress({ n, done })
   },
   loopUntil: ({ attempt }, ctx) => {
     while (ctx.attempt < attempt);

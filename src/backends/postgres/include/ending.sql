@@ -5,7 +5,6 @@ past AS (
 ),
 said AS (
   DELETE FROM holdfast.job_log AS log USING ended WHERE ended.recorded AND log.job_seq = ended.seq
-  RETURNING log.*
 ),
 kept AS (
   INSERT INTO holdfast.archive (
@@ -32,16 +31,16 @@ kept AS (
         WHERE outcome IS NOT NULL
       ) AS made
     ) END,
-    log.lines,
+    -- From the table, by its index: what is deleted above is still seen here.
+    CASE WHEN recorded THEN (
+      SELECT json_agg(json_build_object('lease_epoch', log.lease_epoch, 'number', log.number, 'line', log.line)
+        ORDER BY log.lease_epoch, log.number)
+      FROM holdfast.job_log AS log WHERE log.job_seq = ended.seq
+    ) END,
     payload, payload_bytes, progress, progress_bytes,
     CASE WHEN left(output, 2) <> '\x' THEN output::json END,
     CASE WHEN left(output, 2) = '\x' THEN decode(substr(output, 3), 'hex') END
-  FROM ended LEFT JOIN (
-    SELECT job_seq, json_agg(json_build_object('lease_epoch', lease_epoch, 'number', number, 'line', line)
-      ORDER BY lease_epoch, number) AS lines
-    FROM said GROUP BY job_seq
-  ) AS log ON log.job_seq = ended.seq
-  WHERE keep_ms IS NULL OR keep_ms > 0
+  FROM ended WHERE keep_ms IS NULL OR keep_ms > 0
 ),
 counted AS (
   INSERT INTO holdfast.counter (ns, lane, state, jobs)
