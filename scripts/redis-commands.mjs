@@ -10,7 +10,7 @@ const textsOf = (folder, ending) =>
 
 const IN_SCRIPTS = /\b(?:redis\.call|write|read|check_each)\('([A-Z]+)'/g
 const IN_STORE =
-  /\b(?:send|command|execute)\((?:link, )?(?:\w+ \? )?'([A-Z]+)'(?: : '([A-Z]+)')?(?:, \[\s*'([A-Z]+)')?/g
+  /\b(?:send|command|execute)\((?:link, )?(?:\w+ \? )?'([A-Z]+|subscribe)'(?: : '([A-Z]+)')?(?:, \[\s*'([A-Z]+)')?/g
 /** Those of which one kind alone is sent. */
 const CONTAINERS = ['CONFIG', 'CLUSTER']
 /** Sent by everybody, allowed or not; the first needs no permission, the second is only asked to know more. */
@@ -46,5 +46,5 @@ export function redisCommands() {
  * @param {readonly string[]} commands
  */
 export function aclRules(namespace, commands = redisCommands()) {
-  return [`~hf:{${namespace}:*`, `~hf:{${namespace}}:*`, '-@all', ...commands.map((name) => `+${name}`)].join(' ')
+  return [`~hf:{${namespace}:*`, `~hf:{${namespace}}:*`, `&hf:{${namespace}}:*`, '-@all', ...commands.map((name) => `+${name}`)].join(' ')
 }

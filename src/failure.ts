@@ -1,6 +1,7 @@
 /**
  * Turns whatever a handler threw into a `Failure`: plain, bounded data with a code. Used on both sides of a thread.
- * No getter, `toJSON` or `toString` of user objects is called: only plain data of them is read.
+ * No getter, `toJSON` or `toString` of user objects is called: only plain data of them is read. (The platform itself reads the name
+ * and the message of an error when it writes its stack.)
  */
 import type { Failure } from './job.ts'
 import { FAILURE_CLASSES } from './job.ts'

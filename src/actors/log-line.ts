@@ -28,12 +28,24 @@ export function lineText({ at, level, attempt, fields, message }: LineSource): s
   const isError = fields instanceof Error
   const own = isError ? { err: fields } : typeof fields === 'object' ? fields : {}
   const said = message ?? (isError ? toFailure(fields).message : typeof fields === 'object' ? '' : fields)
-  const whole = typeof said === 'string' ? said : String(toPlain(said, FIELDS) ?? '')
+  const whole = typeof said === 'string' ? said : shownValue(said)
   const msg = boundedBytes(whole, MESSAGE_BYTES_MAX)
-  const kept = (toPlain(own, FIELDS, shownError) ?? {}) as Record<string, unknown>
+  const kept = asRecord(toPlain(own, FIELDS, shownError))
   const text = JSON.stringify({ ...head, msg, fields: kept })
   const isCut = msg !== whole.toWellFormed()
   return fits(text) && !isCut ? text : shortened({ ...head, msg }, Object.entries(kept))
+}
+
+/** What is an object for the handler and nothing with names as data, such as a date, is given one. */
+function asRecord(plain: unknown): Readonly<Record<string, unknown>> {
+  if (plain === null || plain === undefined) return {}
+  return typeof plain === 'object' && !Array.isArray(plain) ? { ...plain } : { value: plain }
+}
+
+/** A message that is no text. */
+function shownValue(value: unknown): string {
+  const plain = toPlain(value, FIELDS, shownError)
+  return typeof plain === 'object' ? JSON.stringify(plain) : String(plain ?? '')
 }
 
 const fits = (text: string): boolean => text.length * 3 <= LINE_BYTES_MAX || Buffer.byteLength(text) <= LINE_BYTES_MAX

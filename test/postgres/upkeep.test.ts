@@ -122,3 +122,27 @@ it('a role that does not own the tables keeps what it ends, and goes on when the
   expect((await maintain()).more).toBe(false)
   expect(await days()).toHaveLength(10)
 })
+
+it('lines of a log go with the record of their job, and stray ones are swept', async () => {
+  const say = async (id: string, token: string) =>
+    backend.call('job.note', {
+      notes: [{ id, token, progress: null, lines: [{ number: 1, text: '{}' }], keepLines: 9 }],
+    })
+  await put(backend, { id: 'mail/1', lane: 'mail' })
+  await put(backend, { id: 'mail/2', lane: 'mail' })
+  const ended = await claimOne(backend, { lanes: ['mail'] })
+  const live = await claimOne(backend, { lanes: ['mail'] })
+  for (const { id, token } of [ended, live]) await say(id, token)
+  const ending = { keepMs: 3 * DAY_MS, durationMs: 1, output: null, keepOutputMs: null }
+  await settle(backend, { kind: 'complete', id: ended.id, token: ended.token, ...ending })
+  const linesOf = async (id: string) =>
+    (await backend.call('job.logs', { queries: [{ id, after: null, limit: 9 }] })).logs[0]?.length
+  const rows = async () => (await sql('SELECT count(*)::integer AS count FROM holdfast.job_log'))[0]?.count
+  expect([await linesOf(ended.id), await linesOf(live.id), await rows()]).toEqual([1, 1, 1])
+  await sql("INSERT INTO holdfast.job_log SELECT max(seq) + 1, 1, 1, '{}' FROM holdfast.job")
+  await maintain()
+  expect([await linesOf(ended.id), await linesOf(live.id), await rows()]).toEqual([1, 1, 1])
+  clock.freeze(START_MS + 4 * DAY_MS)
+  await maintain()
+  expect([await linesOf(ended.id), await linesOf(live.id)]).toEqual([0, 1])
+})

@@ -1,6 +1,6 @@
 /**
  * What the tables need from time to time beside the messages: a partition of the archive for each day to come, those whose day
- * is over dropped, counters folded. Whoever does not own the tables leaves the partitions alone: without one of its own a record
+ * is over dropped, counters folded, stray log lines swept. Whoever does not own the tables leaves the partitions alone: without one of its own a record
  * goes to `archive_rest`, where it goes row by row. Nothing here is ever waited for, and what fails is tried the next time.
  */
 import { isHoldfastError } from '../../errors.ts'
@@ -29,6 +29,10 @@ const FOLD = `WITH old AS (DELETE FROM holdfast.counter RETURNING ns, lane, stat
 INSERT INTO holdfast.counter (ns, lane, state, jobs)
 SELECT ns, lane, state, sum(jobs) FROM old GROUP BY ns, lane, state HAVING sum(jobs) <> 0`
 
+/** Lines that were added while their job ended in the very same moment: they belong to nothing any more. Those of live jobs are few. */
+const SWEEP = `DELETE FROM holdfast.job_log AS log
+WHERE NOT EXISTS (SELECT FROM holdfast.job AS job WHERE job.seq = log.job_seq)`
+
 function once(text: string): Prepared {
   return { name: 'upkeep', text, isOnce: true }
 }
@@ -52,6 +56,7 @@ export class Upkeep {
   /** Returns how many records went with their partitions. */
   async run(): Promise<number> {
     await this.tried(this.link.query(this.statement(FOLD), []))
+    await this.tried(this.link.query(this.statement(SWEEP), []))
     const look = await this.look()
     if (look === null || !look.is_owner) return 0
     const days = daysOf(look)

@@ -55,7 +55,8 @@ export class Subscriber {
   }
 
   private subscribe(link: Link, channel: string): void {
-    link.send('SUBSCRIBE', [channel]).then(
+    // In lower case, or the driver does not know its own reply.
+    link.send('subscribe', [channel]).then(
       () => this.onMessage?.(null),
       // Whatever else is wrong is told as a loss too.
       (error: unknown) => {
