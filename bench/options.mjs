@@ -7,6 +7,7 @@ const EVERYWHERE = [
   'enqueue-concurrent',
   'enqueue-bulk',
   'threads',
+  'threads-noop',
   'latency',
   'memory',
   'backlog',
@@ -20,14 +21,19 @@ export const STORES = {
 }
 
 const EMBEDDED = ['process', 'enqueue-one', 'enqueue-concurrent', 'enqueue-bulk']
-const ON_REDIS = [...EVERYWHERE.filter((scenario) => scenario !== 'threads'), 'idle', 'processes']
+const ON_REDIS = [...EVERYWHERE.filter((scenario) => !scenario.startsWith('threads')), 'idle', 'processes']
 const ON_POSTGRES = [...EMBEDDED, 'latency', 'memory', 'backlog', 'processes', 'steady', 'held-xmin']
 
 /** Of each store the scenarios of each peer. */
 export const PEERS = {
-  memory: { bare: ['threads'] },
+  memory: { bare: ['threads', 'threads-noop'] },
   sqlite: { bare: ['enqueue-one', 'transactional'], plainjob: EMBEDDED, 'plainjob-defaults': EMBEDDED },
-  redis: { bare: ['enqueue-one'], bullmq: ON_REDIS, 'bee-queue': ON_REDIS },
+  redis: {
+    bare: ['enqueue-one'],
+    bullmq: [...ON_REDIS, 'threads-noop'],
+    'bullmq-processes': ['threads-noop'],
+    'bee-queue': ON_REDIS,
+  },
   postgres: {
     bare: ['transactional'],
     'graphile-worker': ON_POSTGRES,

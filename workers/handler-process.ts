@@ -7,6 +7,7 @@ import { toFailure } from '../src/failure.ts'
 import type { FromProcess, MainMessage, ProcessMessage, ThreadMessage } from './handler-protocol.ts'
 import { MainLink, type MainPort } from './main-link.ts'
 import { ModuleRunner } from './module-runner.ts'
+import { beginOutput, capOutput } from './output-cap.ts'
 
 // Taken before any handler module is loaded: what it does to `process` later must not cut the line.
 const send = process.send?.bind(process) as ((message: unknown, sent?: () => void) => boolean) | undefined
@@ -47,6 +48,7 @@ function receive(message: ProcessMessage): void {
       void runner.tryLoad(message.position).then((problem) => post({ type: 'loaded', problem }))
       return
     case 'run':
+      beginOutput()
       void runner.run(message.message).then((outcome) => reply(message.message[0], outcome))
       return
     default:
@@ -55,6 +57,7 @@ function receive(message: ProcessMessage): void {
 }
 
 if (send === undefined) throw new Error('this file runs as a child process only')
+capOutput()
 process.on('message', receive)
 process.on('disconnect', () => process.exit())
 process.on('uncaughtException', (error) => {

@@ -14,6 +14,9 @@ import type {
 } from './handler-protocol.ts'
 import { MainLink } from './main-link.ts'
 import { ModuleRunner } from './module-runner.ts'
+import { beginOutput, capOutput } from './output-cap.ts'
+
+capOutput()
 
 const channel = new MessageChannel()
 const runner = new ModuleRunner((workerData as ThreadData).modules, new MainLink(channel.port1))
@@ -22,5 +25,7 @@ parentPort?.postMessage({ type: 'holdfast.port', port: channel.port2 } satisfies
 /** What piscina calls for each task. */
 export default function onTask(message: LoadMessage | RunMessage | VoidMessage): Promise<LoadReply | RunReply> {
   if (typeof message === 'number') return runner.tryLoad(message)
-  return message.length === 0 ? Promise.resolve([0, undefined] as const) : runner.run(message)
+  if (message.length === 0) return Promise.resolve([0, undefined] as const)
+  beginOutput()
+  return runner.run(message)
 }

@@ -1,36 +1,6 @@
-// A bare piscina: the same number of threads and of tasks in flight, the same payload, a no-op function.
-import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { Piscina } from 'piscina'
-import { inputOf, perSecond, prove } from '../scenario/shared.mjs'
+// The other side of `threads`.
+import { runBare } from '../thread/bare.mjs'
 
-export const name = 'piscina'
-export const version = JSON.parse(
-  readFileSync(new URL('../../node_modules/piscina/package.json', import.meta.url), 'utf8'),
-).version
-export const settings = 'atomics disabled, one task a thread at a time, threads = concurrency'
+export { name, settings, version } from '../thread/bare.mjs'
 
-export async function run(options) {
-  const pool = new Piscina({
-    filename: fileURLToPath(new URL('../scenario/threads-noop.mjs', import.meta.url)),
-    minThreads: options.concurrency,
-    maxThreads: options.concurrency,
-    concurrentTasksPerWorker: 1,
-    atomics: 'disabled',
-  })
-  await Promise.all(Array.from({ length: options.concurrency * 2 }, () => pool.run(null)))
-  let next = 0
-  let done = 0
-  const caller = async () => {
-    while (next < options.jobs) {
-      await pool.run(inputOf(options.payloadBytes, next++))
-      done += 1
-    }
-  }
-  const startedAt = performance.now()
-  await Promise.all(Array.from({ length: options.concurrency }, caller))
-  const elapsed = performance.now() - startedAt
-  prove('piscina', done, options.jobs)
-  await pool.destroy()
-  return perSecond(options.jobs, elapsed)
-}
+export const run = (options) => runBare(options, new URL('../thread/cpu.mjs', import.meta.url))

@@ -11,6 +11,18 @@ import { inputOf, measured, perSecond, prove, timed } from '../scenario/shared.m
 /** Those that open the queue themselves, in this process and in others. */
 const whole = { latency, backlog, idle, processes: several, steady, 'held-xmin': heldXmin }
 
+const SANDBOX = new URL('../thread/noop.mjs', import.meta.url)
+
+function completed(worker, count) {
+  let done = 0
+  return new Promise((resolve) => {
+    worker.onCompleted(() => {
+      done += 1
+      if (done === count) resolve()
+    })
+  })
+}
+
 const scenarios = {
   async process(queue, options) {
     await fill(queue, options.jobs, options.payloadBytes)
@@ -23,6 +35,25 @@ const scenarios = {
     prove('process', ended.done(), options.jobs)
     prove('process', options.jobs - (await queue.waiting()), options.jobs)
     return { value: perSecond(options.jobs, ended.elapsed), extra }
+  },
+
+  async 'threads-noop'(queue, { concurrency, jobs, payloadBytes }) {
+    const worker = await queue.workInSandbox(concurrency, SANDBOX)
+    const warm = completed(worker, concurrency * 50)
+    await fill(queue, concurrency * 50, payloadBytes)
+    worker.start()
+    // Its threads or processes are up now, one for each slot.
+    await warm
+    await worker.pause()
+    await fill(queue, jobs, payloadBytes)
+    const all = completed(worker, jobs)
+    const startedAt = performance.now()
+    worker.resume()
+    await all
+    const elapsed = performance.now() - startedAt
+    await worker.stop()
+    prove('threads-noop', jobs - (await queue.waiting()), jobs)
+    return { value: perSecond(jobs, elapsed), extra: {} }
   },
 
   async 'enqueue-one'(queue, options) {

@@ -6,6 +6,8 @@
 // - 1,000 single adds at once in place of `addBulk`: no faster.
 // `drainDelay` (how long an idle worker blocks) only matters to idle workers; the default of 5 s is the best of those that
 // keep the commands of idle workers few. There are no QueueEvents.
+// In `threads-noop` the processor is a file that BullMQ runs in its sandbox, in worker threads (`useWorkerThreads`) or, as
+// `bullmq-processes`, in child processes; one for each slot either way, all made before the clock starts.
 import { Queue, Worker } from 'bullmq'
 import { createClient } from 'redis'
 import { peerVersion } from '../setup.mjs'
@@ -31,6 +33,8 @@ export async function open({ url }) {
     addMany: (inputs) => queue.addBulk(inputs.map((data) => ({ name: 'noop', data }))),
     waiting: () => queue.getWaitingCount(),
     work: (concurrency, handler) => work(connection(), concurrency, handler),
+    workInSandbox: (concurrency, file, useWorkerThreads = true) =>
+      work(connection(), concurrency, file, { useWorkerThreads }),
     async close() {
       await queue.close()
       for (const client of clients) if (client.isOpen) client.destroy()
@@ -38,8 +42,10 @@ export async function open({ url }) {
   }
 }
 
-async function work(connection, concurrency, handler) {
-  const worker = new Worker('noop', (job) => handler(job.data), {
+async function work(connection, concurrency, handler, sandbox = {}) {
+  const processor = handler instanceof URL ? handler : (job) => handler(job.data)
+  const worker = new Worker('noop', processor, {
+    ...sandbox,
     connection,
     concurrency,
     autorun: false,
@@ -54,6 +60,9 @@ async function work(connection, concurrency, handler) {
       // `run` ends when the worker closes; its errors are emitted.
       worker.run().catch((error) => worker.emit('error', error))
     },
+    onCompleted: (listener) => worker.on('completed', listener),
+    pause: () => worker.pause(),
+    resume: () => worker.resume(),
     stop: () => worker.close(),
   }
 }

@@ -1,12 +1,12 @@
 /**
- * What a handler process writes to its standard output and error goes on to those of this process, up to a limit for each attempt:
- * a handler that floods must not fill a disk or hold up the loop. The end of its standard error is kept, since that is where a process
- * says why it aborts. Owned by `handler-process.ts`.
+ * What a handler process writes to its standard output and error goes on to those of this process. It bounds itself; the limit here is for
+ * what goes around the streams of its Node, such as programs that a handler starts. The end of its standard error is kept, since that
+ * is where a process says why it aborts. Owned by `handler-process.ts`.
  */
 import type { Readable } from 'node:stream'
 
-/** For each attempt, both streams together. */
-const BYTES_MAX = 64 * 1024
+/** For each attempt, both streams together; some of it may be of the attempt before, which is still on its way. */
+const BYTES_MAX = 256 * 1024
 const TAIL_CHARS = 4_096
 
 export class OutputTap {

@@ -7,6 +7,7 @@
 import { LUA_MUTANTS } from './lua.mjs'
 import { POSTGRES_MUTANTS } from './postgres.mjs'
 import { REDIS_MUTANTS } from './redis.mjs'
+import { STOP_MUTANTS } from './stops.mjs'
 import { TRANSACTIONAL_MUTANTS } from './transactional.mjs'
 
 const STORE = 'src/backends/memory/store.js'
@@ -251,14 +252,14 @@ export const MUTANTS = [
   },
   {
     name: 'stop-waits-for-a-silent-store',
-    file: 'src/runtime.js',
+    file: 'src/actors/shutdown.js',
     find: 'await this.tellTheStore();',
     replace: 'await isQuiet;',
     suites: [OUTAGE],
   },
   {
     name: 'stop-gives-up-on-a-slow-store',
-    file: 'src/runtime.js',
+    file: 'src/actors/shutdown.js',
     find: 'for (let before = -1; !dispatcher.isQuiet',
     replace: 'for (let before = -1; before === -1 && !dispatcher.isQuiet',
     suites: [OUTAGE],
@@ -422,5 +423,6 @@ export const MUTANTS = [
   ...LUA_MUTANTS,
   ...POSTGRES_MUTANTS,
   ...REDIS_MUTANTS,
+  ...STOP_MUTANTS,
   ...TRANSACTIONAL_MUTANTS,
 ]

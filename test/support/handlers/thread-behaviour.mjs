@@ -1,6 +1,6 @@
 // One handler that does what its input says; `holdfast` is loaded from the build, as an application's module would.
 import { execSync } from 'node:child_process'
-import { openSync, readSync, writeSync } from 'node:fs'
+import { openSync, readSync } from 'node:fs'
 import { parentPort, resourceLimits, threadId } from 'node:worker_threads'
 import { PermanentError, RetryAfter } from '#dist/src/errors.js'
 
@@ -162,10 +162,6 @@ const acts = {
   dies: ({ signal }) => process.kill(process.pid, signal) && new Promise(() => {}),
   fillsArray: () => new Array(5e6).fill(0).map((i) => ({ i })),
   limits: () => ({ threads: resourceLimits, flags: process.execArgv }),
-  writes: ({ bytes }) => {
-    writeSync(1, 'o'.repeat(bytes))
-    writeSync(2, 'e'.repeat(bytes))
-  },
   untilToldOrAborted: async (_input, ctx) => {
     await ctx.progress(here)
     await new Promise((resolve) => (ctx.signal.aborted ? resolve() : ctx.signal.addEventListener('abort', resolve)))

@@ -1,0 +1,107 @@
+/** Bugs planted where handlers are ended by force and workers stop: slots, threads, processes, cancellations, the last words. */
+
+const HOST = 'src/actors/module-host.js'
+const THREADS = 'src/actors/thread-host.js'
+const PROCESS = 'src/actors/handler-process.js'
+
+const ISOLATION = 'test/pool/isolation.test.ts'
+const SLOTS = 'test/runtime/slots.test.ts'
+const MEMORY = 'test/conformance/memory.test.ts'
+const STOP = 'test/cli/stop.test.ts'
+
+/** @type {readonly import('./catalog.mjs').Mutant[]} */
+export const STOP_MUTANTS = [
+  {
+    name: 'a-lost-slot-is-not-counted',
+    file: HOST,
+    find: 'lost.add({ jobId, type, attempt, where: isolation.kind }, gone);',
+    replace: '',
+    suites: [ISOLATION],
+    only: 'a thread that cannot be ended',
+    second: [SLOTS],
+  },
+  {
+    name: 'a-thread-that-does-not-end-keeps-its-slot',
+    file: HOST,
+    find: `where: isolation.kind }, gone);
+            this.over(run, crashOf(run, null), null);`,
+    replace: 'where: isolation.kind }, gone);',
+    suites: [ISOLATION],
+    only: 'a thread that cannot be ended',
+  },
+  {
+    name: 'claims-however-many-slots-are-lost',
+    file: 'src/runtime.js',
+    find: 'mayClaim: () => !this.isExhausted,',
+    replace: '',
+    suites: [SLOTS],
+    only: 'threads in native calls',
+  },
+  {
+    name: 'a-thread-runs-one-job-too-many',
+    file: THREADS,
+    find: 'jobs < maxJobs ?',
+    replace: 'jobs <= maxJobs ?',
+    suites: [ISOLATION],
+    only: 'are replaced after their number of jobs',
+  },
+  {
+    name: 'slots-of-threads-stay-as-they-were',
+    file: HOST,
+    find: `this.slots = slots;
+        this.resized();`,
+    replace: 'this.resized();',
+    suites: [ISOLATION],
+    only: '123 become more and fewer',
+    second: [MEMORY],
+    secondOnly: '123 a slot is a thread',
+  },
+  {
+    name: 'a-process-is-killed-without-what-it-started',
+    file: PROCESS,
+    find: 'HAS_GROUPS ? -pid : pid',
+    replace: 'pid',
+    suites: [ISOLATION],
+    only: 'with all that its handler has started',
+  },
+  {
+    name: 'a-handler-process-sees-the-address-of-the-store',
+    file: PROCESS,
+    find: 'env: handlerEnvironment(process.env),',
+    replace: 'env: process.env,',
+    suites: [ISOLATION],
+    only: 'sees no address of a store',
+  },
+  {
+    name: 'a-busy-handler-process-outlives-its-parent',
+    file: 'workers/parent-watch.js',
+    find: 'process.ppid !== parent &&',
+    replace: 'false &&',
+    suites: [STOP],
+    only: 'dies with its parent',
+  },
+  {
+    name: 'cancellations-are-not-looked-for',
+    file: 'src/actors/cancel-watch.js',
+    find: 'if (!this.options.isTold())',
+    replace: 'if (false)',
+    suites: [MEMORY],
+    only: '64 .* where none does',
+  },
+  {
+    name: 'cancellations-are-not-told',
+    file: 'src/backends/memory/backend.js',
+    find: 'cancelListeners.add(onCancel);',
+    replace: ';',
+    suites: [MEMORY],
+    only: '64 .* where hints arrive',
+  },
+  {
+    name: 'what-runs-at-the-deadline-is-not-aborted',
+    file: 'src/actors/shutdown.js',
+    find: 'keeper.abortAll();',
+    replace: '',
+    suites: [MEMORY],
+    only: '124 what has not ended at the deadline',
+  },
+]
