@@ -23,6 +23,7 @@ export const LIMITS = {
   prefetch: 1_000,
   listLimit: 500,
   enqueueBatch: 10_000,
+  keepCount: 1_000_000,
 } as const
 
 export const DEFAULTS = {

@@ -21,6 +21,7 @@ export const SCRIPT_NAMES = [
   'lane_probe',
   'lane_register',
   'lane_stats',
+  'lane_trim',
   'lease_find',
   'lease_reap',
   'lease_renew',

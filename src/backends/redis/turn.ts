@@ -4,6 +4,7 @@
  */
 import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job.ts'
+import { keepDeadIn } from '../kept.ts'
 import type { Claim, ClaimedJob, Grant, Reply, Request, Verdict } from '../protocol/index.ts'
 import { type Grantee, readGrant, readHeld } from './claim.ts'
 import { probe } from './lease.ts'
@@ -190,7 +191,7 @@ export class Turn {
       const { isDeadlined, more, dueInMs } = view
       view = null
       if (isDeadlined) {
-        state.deadlined.push(...(await this.buryDeadlined(lane, state.claim.keepDeadMs)))
+        state.deadlined.push(...(await this.buryDeadlined(lane, keepDeadIn(state.claim, lane))))
         if (round < ROUNDS_MAX) continue
       }
       if (more && state.left > 0 && round < ROUNDS_MAX) continue
