@@ -44,7 +44,9 @@ export class Lane {
 
   keysOf(name: ScriptName): readonly string[] {
     if (name === 'lane_probe')
-      return ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines'].map((role) => this.key(role))
+      return ['lanes', 'meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines'].map((role) =>
+        this.key(role),
+      )
     return this.keys.of(this.scripts[name])
   }
 

@@ -49,8 +49,7 @@ describe.each(SCRIPT_NAMES)('%s', (name) => {
     const args = callOf(name, tokens)
     if (keys.length > 0) expect(await refused(name, args, keys.slice(1))).toContain(`HOLDFAST_ARGUMENTS ${name}`)
     expect(await refused(name, args, [...keys, 'hf:{lua:default}:more'])).toContain(`HOLDFAST_ARGUMENTS ${name}`)
-    // A look at no lanes is one.
-    if (name !== 'lane_probe') expect(await refused(name, args, [])).toContain(`HOLDFAST_ARGUMENTS ${name}`)
+    expect(await refused(name, args, [])).toContain(`HOLDFAST_ARGUMENTS ${name}`)
   })
 
   test('refuses too few arguments, and too many', async () => {

@@ -173,7 +173,7 @@ export class Turn {
   /** Of several lanes on one server, a look at all of them in one call tells which can give something. */
   private async worthwhile(lanes: readonly string[], state: GrantState): Promise<readonly string[]> {
     if (lanes.length < 2 || state.isFull || this.session.servers.facts().isCluster) return lanes
-    const looks = await probe(this.session, lanes)
+    const { looks } = await probe(this.session, lanes)
     return lanes.filter((_lane, index) => {
       const look = looks[index]
       if (look === undefined || look.isReady) return true
