@@ -2,7 +2,6 @@
  * `connect`: opens a store and puts the client together from its parts. A client that makes no worker runs no handler and
  * holds no lease; closing it stops the workers it made.
  */
-import type { Retention } from './actors/attempt.ts'
 import { BackendActor } from './actors/backend-actor.ts'
 import type { Inspect } from './actors/lifecycle.ts'
 import type { Backend } from './backends/backend.ts'
@@ -29,6 +28,7 @@ import {
 } from './job-operations.ts'
 import { createUlidFactory, type Random, systemRandom } from './random.ts'
 import { ResultWaiters } from './result-waiters.ts'
+import { parseRetention, type Retention, type RetentionOptions } from './retention.ts'
 import { Runtime } from './runtime.ts'
 import { type Health, type HealthOptions, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
 import { createLogger, guardLogger, type Logger, limitWarnings, type Warn } from './telemetry.ts'
@@ -65,6 +65,8 @@ export interface ConnectOptions {
   readonly keepCompleted?: Duration | 'forever'
   readonly keepCancelled?: Duration | 'forever'
   readonly keepDead?: Duration | 'forever'
+  /** The same with counts and by lane, such as `{ completed: { age: '7d', count: 10_000 }, lanes: { mail: { completed: '1h' } } }`. */
+  readonly retention?: RetentionOptions
   /** How long a call may take, repetitions included, before it fails. Default 10 s. */
   readonly callDeadline?: Duration
   /** With a pool of pg: what a `postgres://` URL says in its parameters. */
@@ -136,6 +138,7 @@ const OPTIONS = new Set([
   'keepCompleted',
   'keepCancelled',
   'keepDead',
+  'retention',
   'callDeadline',
   'pool',
 ])
@@ -308,11 +311,7 @@ function parseOptions(options: ConnectOptions): ParsedOptions {
       options.payloadBytesMax === undefined
         ? LIMITS.payloadBytes
         : parseInteger(options.payloadBytesMax, 'payloadBytesMax', 1, PAYLOAD_BYTES_LIMIT),
-    retention: {
-      completedMs: parseKeep(options.keepCompleted, 'keepCompleted', DEFAULTS.keepCompletedMs),
-      cancelledMs: parseKeep(options.keepCancelled, 'keepCancelled', DEFAULTS.keepCancelledMs),
-      deadMs: parseKeep(options.keepDead, 'keepDead', null),
-    },
+    retention: parseRetention(options),
     callDeadlineMs:
       options.callDeadline === undefined
         ? DEFAULTS.callDeadlineMs
@@ -329,9 +328,4 @@ function guardInspect(inspect: Inspect, logger: Logger): Inspect {
       logger.error({ err: toFailure(error) }, 'the inspect function failed')
     }
   }
-}
-
-function parseKeep(value: Duration | 'forever' | undefined, field: string, fallback: number | null): number | null {
-  if (value === undefined) return fallback
-  return value === 'forever' ? null : parseDuration(value, field)
 }

@@ -24,6 +24,7 @@ export const LIMITS = {
   listLimit: 500,
   keepLogs: 1_000,
   enqueueBatch: 10_000,
+  keepCount: 1_000_000,
 } as const
 
 export const DEFAULTS = {

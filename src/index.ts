@@ -1,5 +1,4 @@
 /** The public API of Holdfast. Everything a user needs is exported here by name, and nothing else is public. */
-export type { Retention } from './actors/attempt.ts'
 export type { JobEvent, JobEventType } from './actors/job-machine.ts'
 export { jobMachine } from './actors/job-machine.ts'
 export type { Inspect } from './actors/lifecycle.ts'
@@ -44,6 +43,7 @@ export type { LogLine, LogOptions } from './job-logs.ts'
 export type { EnqueueRequest, JobPage, ListOptions, ReplayOptions } from './job-operations.ts'
 export type { Migrated, MigrateOptions } from './migrate.ts'
 export { migrate } from './migrate.ts'
+export type { Keep, LaneRetention, LaneRetentionOptions, Retention, RetentionOptions } from './retention.ts'
 export type { Health, HealthOptions, Maintained, Stats } from './store-operations.ts'
 export type { JobEventFields } from './telemetry.ts'
 export type { Transaction } from './transactions/caller-transaction.ts'

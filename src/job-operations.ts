@@ -1,8 +1,8 @@
 /** What a client does with single jobs: enqueue, read, explain, cancel, replay. Every input is checked before a store is asked. */
 
-import type { Retention } from './actors/attempt.ts'
 import type { BackendActor } from './actors/backend-actor.ts'
 import { decodeValue, encodeValue } from './backends/codec.ts'
+import { laneOf } from './backends/kept.ts'
 import type { EnqueueResult, StoredJob } from './backends/protocol/index.ts'
 import type { Clock } from './clock.ts'
 import {
@@ -36,6 +36,7 @@ import {
 import { createHandle, type JobHandle, parseResultTimeout, type ResultOptions } from './job-handle.ts'
 import { type LogLine, type LogOptions, queryOf, toLogLine } from './job-logs.ts'
 import type { ResultWaiters } from './result-waiters.ts'
+import { type Retention, retentionIn } from './retention.ts'
 
 /** One entry of `enqueueMany`. */
 export interface EnqueueRequest<Input = unknown> {
@@ -209,7 +210,7 @@ export class JobOperations {
     const { outcomes } = await backend.ask('job.cancel', {
       ids: [id],
       force: options.force === true,
-      keepMs: retention.cancelledMs,
+      keepMs: retentionIn(retention, laneOf(id)).cancelledMs,
     })
     const outcome = outcomes[0] ?? 'not_found'
     if (outcome === 'not_found') throw notFound(id)

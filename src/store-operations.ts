@@ -1,5 +1,4 @@
 /** What a client does with lanes and the store as a whole: pause, counts, health, maintenance. */
-import type { Retention } from './actors/attempt.ts'
 import type { BackendActor } from './actors/backend-actor.ts'
 import { type MaintainResult, maintainStore, reapExpired } from './actors/reaper.ts'
 import type { LaneStats } from './backends/protocol/index.ts'
@@ -7,6 +6,7 @@ import type { Clock } from './clock.ts'
 import { parseName } from './config.ts'
 import type { HoldfastError } from './errors.ts'
 import { JOB_STATES, type JobId, type JobState } from './job.ts'
+import type { Retention } from './retention.ts'
 import type { WorkerHealth } from './worker-health.ts'
 import { listWorkers, type WorkerInfo } from './worker-list.ts'
 

@@ -39,7 +39,7 @@ const imports = source.flatMap(importsOf)
 const LAYERS: readonly (readonly [string, RegExp])[] = [
   [
     'leaf',
-    /^src\/(job|errors|failure|clock|deadlines|random|config|contract|isolation|plain-data|roster|telemetry|version)\.ts$|^src\/actors\/job-machine\.ts$/,
+    /^src\/(job|errors|failure|clock|deadlines|random|config|contract|isolation|plain-data|roster|retention|telemetry|version)\.ts$|^src\/actors\/job-machine\.ts$/,
   ],
   ['lua', /^src\/lua\//],
   ['backends', /^src\/backends\//],

@@ -17,19 +17,13 @@ import { HoldfastError } from '../errors.ts'
 import { toFailure } from '../failure.ts'
 import { type Failure, failureClass, type JobId, type RetryPolicy } from '../job.ts'
 import type { Random } from '../random.ts'
+import { type Retention, retentionIn } from '../retention.ts'
 import type { Logger } from '../telemetry.ts'
 import type { Inspect } from './lifecycle.ts'
 import type { LogLevel } from './log-line.ts'
 import type { LostSlots } from './lost-slots.ts'
 import type { NoteWriter } from './note-writer.ts'
 import type { PoolActor } from './pool-actor.ts'
-
-/** How long ended jobs are kept, in milliseconds; null: for ever; 0: not at all. */
-export interface Retention {
-  readonly completedMs: number | null
-  readonly cancelledMs: number | null
-  readonly deadMs: number | null
-}
 
 export interface AttemptEnvironment {
   readonly clock: Clock
@@ -130,9 +124,10 @@ export async function settleFailure(
   const maxAttempts = job.retry !== null || job.maxAttemptsFixed ? job.maxAttempts : policy.attempts
   const budget: Budget = { attempt: job.attempt, maxAttempts, crashes: job.crashes, maxCrashes: job.maxCrashes }
   const decision = decideFailure(failure, budget, policy, env.random)
+  const { cancelledMs, deadMs } = retentionIn(env.retention, job.lane)
   switch (decision.next) {
     case 'cancel':
-      return { kind: 'cancel', id, token, durationMs, failure, keepMs: env.retention.cancelledMs }
+      return { kind: 'cancel', id, token, durationMs, failure, keepMs: cancelledMs }
     case 'dead':
       return {
         kind: 'dead',
@@ -142,7 +137,7 @@ export async function settleFailure(
         failure,
         code: decision.code,
         crashes: decision.crashes,
-        keepMs: env.retention.deadMs,
+        keepMs: deadMs,
       }
     case 'retry':
       return {
@@ -155,7 +150,7 @@ export async function settleFailure(
         crashes: decision.crashes,
         retry: policy,
         maxAttempts,
-        keepMs: env.retention.cancelledMs,
+        keepMs: cancelledMs,
       }
     default:
       return decision satisfies never

@@ -1,15 +1,18 @@
 /** The claims of one dispatcher: each has a name of its own, and each lane has its turn to be the first that is looked at. */
-import type { Claim } from '../backends/protocol/index.ts'
+import type { Claim, KeepDead } from '../backends/protocol/index.ts'
 import { nonce } from '../random.ts'
 import type { DispatcherOptions } from './dispatcher-options.ts'
+import { keepDeadOf } from './keep.ts'
 
 export class ClaimRequests {
   private readonly options: Pick<DispatcherOptions, 'backend' | 'env' | 'leaseMs'>
+  private readonly keepDead: KeepDead
   private lanes: readonly string[]
 
   constructor(options: Pick<DispatcherOptions, 'backend' | 'env' | 'lanes' | 'leaseMs'>) {
     this.options = options
     this.lanes = options.lanes
+    this.keepDead = keepDeadOf(options.env.retention)
   }
 
   /** For as many jobs as wanted, as far as the store gives them in one go. */
@@ -24,7 +27,7 @@ export class ClaimRequests {
       lanes,
       limit: Math.min(wanted, backend.backend.limits.claimJobs),
       leaseMs,
-      keepDeadMs: env.retention.deadMs,
+      ...this.keepDead,
     }
   }
 }

@@ -7,6 +7,7 @@
  */
 import type { Claim, ClaimedJob, Grant, Reply, Settlement, Verdict } from '../backends/protocol/index.ts'
 import type { HoldfastError } from '../errors.ts'
+import { retentionIn } from '../retention.ts'
 import { Actor } from './actor.ts'
 import { ClaimRequests } from './claim-request.ts'
 import type { DispatcherOptions } from './dispatcher-options.ts'
@@ -300,8 +301,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   /** Never started, so it goes back uncharged; the keeper knows nothing of it, or it could end a second time. */
   private giveBack(actor: JobActor): void {
     this.options.keeper.drop(actor)
-    const { id, token } = actor.job
-    const keepMs = this.options.env.retention.cancelledMs
+    const { id, token, lane } = actor.job
+    const keepMs = retentionIn(this.options.env.retention, lane).cancelledMs
     this.queue.add({ actor, settlement: { kind: 'release', id, token, durationMs: 0, keepMs, started: false } })
   }
 

@@ -9,6 +9,7 @@ import type { TimerHandle } from '../clock.ts'
 import type { Handler, InlineHandler, ThreadHandler } from '../contract.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Failure, Payload } from '../job.ts'
+import { retentionIn } from '../retention.ts'
 import type { Member } from '../roster.ts'
 import { deadlineExceeded, timedOut } from './abort-reason.ts'
 import { type AttemptEnvironment, expectedAttempts, settleFailure } from './attempt.ts'
@@ -258,7 +259,7 @@ export class JobActor implements AttemptOwner, Member {
   private complete(output: unknown): void {
     if (this.isOver) return
     const { job, env } = this
-    const keepMs = env.retention.completedMs
+    const keepMs = retentionIn(env.retention, job.lane).completedMs
     const isKept = keepMs !== 0 && job.keepResultMs !== 0
     let encoded: Payload | null = null
     try {
@@ -300,7 +301,7 @@ export class JobActor implements AttemptOwner, Member {
           id: job.id,
           token: job.token,
           durationMs: this.elapsed(),
-          keepMs: env.retention.cancelledMs,
+          keepMs: retentionIn(env.retention, job.lane).cancelledMs,
           started: true,
         })
         return

@@ -2,16 +2,18 @@
  * Takes back jobs whose lease ran out, moves what is due or past its deadline, and removes what retention has given up.
  * Any number may run at once: every write is guarded by the lease token it read, so of two reapers one changes nothing.
  */
+import { laneOf } from '../backends/kept.ts'
 import type { ExpiredLease, ReapDecision, Verdict } from '../backends/protocol/index.ts'
 import { decideExpiry, expiryFailure } from '../backends/rules.ts'
 import type { TimerHandle, Timers } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
 import type { HoldfastError } from '../errors.ts'
 import type { Random } from '../random.ts'
+import { type Retention, retentionIn } from '../retention.ts'
 import type { Warn } from '../telemetry.ts'
 import { Actor } from './actor.ts'
-import type { Retention } from './attempt.ts'
 import type { BackendActor } from './backend-actor.ts'
+import { keepCountsOf, keepDeadOf } from './keep.ts'
 
 export interface Reaped {
   readonly lease: ExpiredLease
@@ -117,13 +119,14 @@ function decideLease(lease: ExpiredLease, retention: Retention): ReapDecision {
   const { id, token, cancelRequested, workerId } = lease
   const decision = decideExpiry(lease, cancelRequested)
   const base = { id, token, durationMs: 0, failure: expiryFailure(workerId) }
+  const { deadMs, cancelledMs } = retentionIn(retention, laneOf(id))
   switch (decision.next) {
     case 'requeue':
       return { ...base, kind: 'requeue', crashes: decision.crashes, keepMs: null }
     case 'dead':
-      return { ...base, kind: 'dead', code: decision.code, crashes: decision.crashes, keepMs: retention.deadMs }
+      return { ...base, kind: 'dead', code: decision.code, crashes: decision.crashes, keepMs: deadMs }
     case 'cancel':
-      return { ...base, kind: 'cancel', keepMs: retention.cancelledMs }
+      return { ...base, kind: 'cancel', keepMs: cancelledMs }
     default:
       return decision satisfies never
   }
@@ -142,8 +145,10 @@ export interface MaintainResult {
 /** Applies retention in bounded batches until nothing is due. */
 export async function maintainStore(backend: BackendActor, retention: Retention): Promise<MaintainResult> {
   let total: MaintainResult = { pruned: 0, outputsDropped: 0, promoted: 0, deadlined: 0 }
+  const keepCounts = keepCountsOf(retention)
+  const request = { limit: 500, ...keepDeadOf(retention), ...(keepCounts === undefined ? {} : { keepCounts }) }
   for (;;) {
-    const reply = await backend.ask('store.maintain', { limit: 500, keepDeadMs: retention.deadMs })
+    const reply = await backend.ask('store.maintain', request)
     total = {
       pruned: total.pruned + reply.pruned,
       outputsDropped: total.outputsDropped + reply.outputsDropped,

@@ -23,6 +23,7 @@ export const SCRIPT_NAMES = [
   'lane_probe',
   'lane_register',
   'lane_stats',
+  'lane_trim',
   'lane_wait',
   'lease_find',
   'lease_reap',

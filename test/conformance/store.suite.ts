@@ -166,5 +166,133 @@ export function storeSuite({ column, harness, capabilities }: SuiteContext): voi
       expect(await none.get(brief.id)).toBeNull()
       expect((await none.enqueue(task, 'x', { idempotencyKey: 'brief' })).deduplicated).toBe(false)
     })
+
+    it('127 each lane may keep its ended jobs for a time of its own, dead letters by their deadline included', async () => {
+      const retention = {
+        completed: '2h',
+        lanes: { brief: { completed: '1h', cancelled: '1h', dead: '1h' }, none: { completed: 0 } },
+      } as const
+      const hf = await harness().connect({ retention })
+      const raw = await harness().raw()
+      const ids = new Map<string, string>()
+      const run = async (name: string, queue: string, options: object = {}) => {
+        ids.set(name, (await hf.enqueue(task, name, { queue, ...options })).id)
+      }
+      await run('usual', 'default')
+      await run('brief', 'brief')
+      await run('none', 'none')
+      await run('dead', 'default', { maxAttempts: 1 })
+      await run('brief dead', 'brief', { maxAttempts: 1 })
+      await run('late', 'default', { deadline: harness().now() - 1 })
+      await run('brief late', 'brief', { deadline: harness().now() - 1 })
+      await run('idle late', 'idle', { deadline: harness().now() - 1 })
+      const handler = handle(task, (input) => {
+        if (String(input).includes('dead')) throw new Error('as told')
+      })
+      await hf.runUntilEmpty({ handlers: [handler], lanes: ['default', 'brief', 'none'] })
+      const cancelled = await hf.enqueue(task, 'cancelled', { queue: 'brief' })
+      await hf.cancel(cancelled.id)
+      ids.set('brief cancelled', cancelled.id)
+      const crashed = await put(raw, { lane: 'brief', maxAttempts: 1 })
+      await claimOne(raw, { lanes: ['brief'], leaseMs: 1_000 })
+      await harness().advance(1_001)
+      await hf.maintain()
+      ids.set('brief crashed', crashed.id)
+      const here = async () => {
+        const found = await Promise.all([...ids].map(async ([name, id]) => ((await hf.get(id)) === null ? [] : [name])))
+        return found.flat().sort()
+      }
+      const all = [...ids.keys()].sort()
+      expect(await here()).toEqual(all.filter((name) => name !== 'none'))
+      await harness().advance(HOUR + 1)
+      await hf.maintain()
+      expect(await here()).toEqual(['dead', 'idle late', 'late', 'usual'])
+      await harness().advance(HOUR)
+      await hf.maintain()
+      expect(await here()).toEqual(['dead', 'idle late', 'late'])
+    })
+
+    it('127 a lane keeps so many of its ended jobs at most, the latest, and everything else', async () => {
+      const retention = {
+        completed: { count: 2 },
+        cancelled: { count: 1 },
+        lanes: { many: { completed: { count: 3 }, dead: { count: 1 } }, all: { completed: 'forever' } },
+      } as const
+      const hf = await harness().connect({ retention })
+      const handler = handle(task, (input) => {
+        if (input === 'fail') throw new Error('as told')
+        return input
+      })
+      const lanes = ['default', 'many', 'all']
+      const ids: Record<string, string[]> = {}
+      for (const queue of lanes) {
+        const inputs = ['1', 'fail', '2', '3', 'fail', '4', '5']
+        const requests = inputs.map((input) => ({ job: task, input, options: { queue, maxAttempts: 1 } }))
+        ids[queue] = (await hf.enqueueMany(requests)).map(({ id }) => id)
+      }
+      const keyed = await hf.enqueue(task, '0', { idempotencyKey: 'first', priority: 5 })
+      await hf.runUntilEmpty({ handlers: [handler], lanes })
+      const waiting: string[] = []
+      for (let n = 0; n < 3; n += 1) waiting.push((await hf.enqueue(task, n)).id)
+      for (const id of waiting.slice(0, 2)) await hf.cancel(id)
+      expect((await hf.maintain()).pruned).toBe(3 + 1 + 2 + 1 + 1)
+      const left = async (lane: string) => {
+        const { jobs } = await hf.list({ lane, limit: 100 })
+        return jobs.map(({ id, state }) => `${state} ${ids[lane]?.indexOf(id)}`).sort()
+      }
+      // What came first goes first: of seven, the last two that completed are numbers 5 and 6; the keyed one came after them.
+      expect(await left('many')).toEqual(['completed 3', 'completed 5', 'completed 6', 'dlq 4'])
+      expect((await left('all')).length).toBe(7)
+      expect(await left('default')).toEqual(
+        ['cancelled -1', 'completed -1', 'completed 6', 'dlq 1', 'dlq 4', 'queued -1'].sort(),
+      )
+      expect((await hf.get(waiting[1] ?? ''))?.state).toBe('cancelled')
+      expect((await hf.enqueue(task, '0', { idempotencyKey: 'first' })).id).toBe(keyed.id)
+      expect(await hf.maintain()).toMatchObject({ pruned: 0 })
+      const { counts } = await hf.stats('many')
+      expect([counts.completed, counts.dlq]).toEqual([3, 1])
+    })
+
+    it('127 what is too many goes in bounded batches, keys and attempts with it', async () => {
+      const hf = await harness().connect()
+      const raw = await harness().raw()
+      const requests = Array.from({ length: 60 }, (_, n) => ({
+        job: task,
+        input: n,
+        options: { maxAttempts: 1, idempotencyKey: `key-${n}` },
+      }))
+      const jobs = await hf.enqueueMany(requests)
+      const handler = handle(task, (n) => {
+        if (Number(n) % 2 === 0) throw new Error('even')
+      })
+      await hf.runUntilEmpty({ handlers: [handler], concurrency: 20 })
+      const all = { completed: 5, cancelled: null, dlq: 0 }
+      const pruned: number[] = []
+      for (;;) {
+        const request = { limit: 20, keepDeadMs: null, keepCounts: { all, lanes: {} } }
+        const reply = await raw.call('store.maintain', request)
+        pruned.push(reply.pruned)
+        if (!reply.more) break
+        expect(pruned.length).toBeLessThan(10)
+      }
+      expect(pruned.slice(0, 3)).toEqual([20, 20, 15])
+      const { counts, total } = await hf.stats()
+      expect([counts.completed, counts.dlq, total]).toEqual([5, 0, 5])
+      const kept = jobs.filter((_, n) => n % 2 === 1).slice(-5)
+      expect((await hf.list()).jobs.map(({ id }) => id).sort()).toEqual(kept.map(({ id }) => id).sort())
+      for (const { id } of jobs.slice(0, 10)) expect(await history(raw, id)).toEqual([])
+      expect((await hf.enqueue(task, 'again', { idempotencyKey: 'key-0' })).deduplicated).toBe(false)
+      expect((await hf.enqueue(task, 'again', { idempotencyKey: 'key-59' })).deduplicated).toBe(true)
+    })
+
+    it('127 two that trim at once remove nothing that is to stay', async () => {
+      const hf = await harness().connect({ retention: { completed: { count: 10 } } })
+      const other = await harness().connect({ retention: { completed: { count: 10 } } })
+      await hf.enqueueMany(Array.from({ length: 50 }, (_, n) => ({ job: task, input: n })))
+      await hf.runUntilEmpty({ handlers: [handle(task, () => {})], concurrency: 20 })
+      const done = await Promise.all([hf.maintain(), other.maintain(), hf.maintain(), other.maintain()])
+      expect(done.reduce((sum, { pruned }) => sum + pruned, 0)).toBe(40)
+      expect((await hf.stats()).counts.completed).toBe(10)
+    })
   })
 }

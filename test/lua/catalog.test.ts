@@ -42,6 +42,7 @@ const DRAINING: Readonly<Record<string, string>> = {
   lane_maintain: 'removes what retention has given up',
   lane_pause: 'an operator may want it just then; one field',
   lane_register: 'a lane must be known before it is paused or its jobs are moved; one short name',
+  lane_trim: 'removes ended jobs that are too many',
   lease_reap: 'ends attempts whose worker is gone',
   lease_renew: 'a worker must keep the lease of what it runs; changes a score in place',
   wake_push: 'tells a worker that there is something to take away; one byte a lane',

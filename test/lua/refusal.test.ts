@@ -53,8 +53,7 @@ describe.each(SCRIPT_NAMES)('%s', (name) => {
       ...(lane.scripts[name].optionalKey === null ? [] : ['hf:{lua:default}:wakes']),
     ]
     expect(await refused(name, args, [...keys, ...more])).toContain(`HOLDFAST_ARGUMENTS ${name}`)
-    // A look at no lanes is one.
-    if (name !== 'lane_probe') expect(await refused(name, args, [])).toContain(`HOLDFAST_ARGUMENTS ${name}`)
+    expect(await refused(name, args, [])).toContain(`HOLDFAST_ARGUMENTS ${name}`)
   })
 
   test('refuses too few arguments, and too many', async () => {

@@ -264,8 +264,15 @@ describe('operators', () => {
     expect(Number(due)).toBeGreaterThan(0)
     expect(Number(expires)).toBeGreaterThan(0)
     const none = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => `hf:{lua:none}:${name}`)
-    expect(await lane.run('lane_probe', [], none)).toEqual([0, '', ''])
-    expect(await lane.run('lane_probe', [], [])).toEqual([])
+    expect(list(await lane.run('lane_probe', [], [lane.key('lanes'), ...none])).slice(0, 3)).toEqual([0, '', ''])
+    const mark = async () => list(await lane.run('lane_probe', [], [lane.key('lanes')]))
+    expect(await mark()).toEqual(['0 '])
+    await lane.redis.zadd(lane.key('lanes'), 5, 'a', 6, 'b')
+    expect(await mark()).toEqual(['2 6'])
+    await lane.redis.zrem(lane.key('lanes'), 'b')
+    await lane.redis.zadd(lane.key('lanes'), 7, 'c')
+    expect(await mark()).toEqual(['2 7'])
+    await lane.redis.del(lane.key('lanes'))
   })
 
   test('lane_drop: 0 with jobs or a policy, 1 for a lane without', async () => {

@@ -195,6 +195,37 @@ describe('the clock of the server alone counts', () => {
   })
 })
 
+describe('a look for leases that ran out', () => {
+  test('is one call while no lane is new, and sees one that another process made', async () => {
+    const namespace = fresh()
+    const [{ servers, store }, other] = [await faulty(namespace), await faulty(namespace)]
+    const put = (lane: string) => other.store.handlers['job.enqueue']({ jobs: [inLane(lane, '1')] })
+    const take = (lane: string) =>
+      other.store.handlers['job.turn']({
+        settlements: [],
+        claims: [claim({ lanes: [lane], leaseMs: 1 })],
+        resend: false,
+      })
+    const look = async (): Promise<readonly [calls: number, expired: readonly string[]]> => {
+      const before = servers.sent.length
+      const { expired } = await store.handlers['lease.reap']({ decisions: [], limit: 10 })
+      return [servers.sent.length - before, expired.map(({ id }) => id)]
+    }
+    for (const lane of ['a', 'b']) await put(lane)
+    await look()
+    expect(await look()).toEqual([1, []])
+    await put('c')
+    await take('c')
+    const seen = await eventually(async () => {
+      const [, ids] = await look()
+      return ids.length > 0 && ids
+    }, 'the lease that ran out')
+    expect(seen).toEqual(['c/1'])
+    store.registry.forget()
+    expect((await look())[0]).toBeGreaterThan(2)
+  })
+})
+
 describe('a list of all lanes', () => {
   test('page by page has every job once', async () => {
     const { store } = await faulty(fresh())

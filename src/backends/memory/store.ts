@@ -7,12 +7,14 @@ import type { JobId } from '../../job.ts'
 import { isTerminal } from '../../job.ts'
 import { Roster } from '../../roster.ts'
 import { sequenceBefore } from '../cursor.ts'
+import { keepDeadIn } from '../kept.ts'
 import type { Claim, Grant, Reply, Request, Settlement, SyncBackendHandlers, Verdict } from '../protocol/index.ts'
 import { leaseToken, nextEpoch } from '../rules.ts'
 import { Lane } from './lane.ts'
 import { JobRow } from './row.ts'
 import { settle, takeNote } from './settle.ts'
 import { statsOf } from './stats.ts'
+import { surplusOf } from './surplus.ts'
 import { aheadOf, attemptsOf, claimedOf, expiredOf, linesOf, storedOf } from './view.ts'
 import { Workers } from './workers.ts'
 
@@ -133,7 +135,7 @@ export class MemoryStore {
       const lane = this.lanes.get(name)
       if (lane === undefined || lane.isPaused) continue
       lane.promoteDue(now)
-      deadlined.push(...this.buryDeadlined(lane, now, claim.keepDeadMs))
+      deadlined.push(...this.buryDeadlined(lane, now, keepDeadIn(claim, lane.name)))
       while (rows.length < limit) {
         const row = lane.takeReady()
         if (row === undefined) break
@@ -296,7 +298,8 @@ export class MemoryStore {
     }
   }
 
-  private maintain({ limit, keepDeadMs }: Request<'store.maintain'>): Reply<'store.maintain'> {
+  private maintain(request: Request<'store.maintain'>): Reply<'store.maintain'> {
+    const { limit, keepCounts } = request
     const now = this.clock.now()
     let pruned = 0
     let outputsDropped = 0
@@ -312,11 +315,16 @@ export class MemoryStore {
         outputsDropped += 1
       }
     }
+    for (const row of keepCounts === undefined ? [] : surplusOf(this.jobs.values(), keepCounts)) {
+      if (pruned + outputsDropped >= limit) break
+      this.forget(row)
+      pruned += 1
+    }
     let promoted = 0
     let deadlined = 0
     for (const lane of this.lanes.values()) {
       promoted += lane.promoteDue(now)
-      deadlined += this.buryDeadlined(lane, now, keepDeadMs).length
+      deadlined += this.buryDeadlined(lane, now, keepDeadIn(request, lane.name)).length
     }
     return { pruned, outputsDropped, promoted, deadlined, more: pruned + outputsDropped >= limit }
   }

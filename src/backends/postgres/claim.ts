@@ -90,7 +90,7 @@ function* grant(claim: Claim, held: readonly ClaimedJob[]): Plan<Grant> {
   const paused = new Set((yield* read<{ lane: string }>('lane_list', [{}])).map(({ lane }) => lane))
   const lanes = claim.lanes.filter((lane) => !paused.has(lane))
   yield* promoteDue(lanes, MOVED_PER_CLAIM_MAX)
-  const burial = { lanes, limit: MOVED_PER_CLAIM_MAX, keepMs: claim.keepDeadMs }
+  const burial = { lanes, limit: MOVED_PER_CLAIM_MAX, keepDead: claim }
   const deadlined: JobId[] = [...(yield* buryDeadlined(burial))]
   // Forced: others may hold what is due, and more may have become due since.
   const second = yield* look(true)

@@ -108,7 +108,14 @@ export type ReapDecision = Exclude<Settlement, { readonly kind: 'complete' }>
  */
 export type Verdict = 'applied' | 'alreadyApplied' | 'cancelled' | 'leaseLost' | 'gone'
 
-export interface Claim {
+/** Retention of jobs that are found past their deadline; null: for ever. */
+export interface KeepDead {
+  readonly keepDeadMs: number | null
+  /** Of lanes that have their own. */
+  readonly keepDeadMsOf?: Readonly<Record<string, number | null>>
+}
+
+export interface Claim extends KeepDead {
   readonly workerId: string
   /** Unique to this claim; a turn sent again under the same nonce gets the jobs it was given the first time. */
   readonly nonce: string
@@ -116,8 +123,6 @@ export interface Claim {
   readonly lanes: readonly string[]
   readonly limit: number
   readonly leaseMs: number
-  /** Retention of jobs that are found past their deadline; null: for ever. */
-  readonly keepDeadMs: number | null
 }
 
 /** A job with a fresh lease. Times are the store's. */

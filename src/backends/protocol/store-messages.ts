@@ -1,5 +1,6 @@
 /** The messages about lanes and the store as a whole: counts, pause, maintenance, health. */
-import type { JobState } from '../../job.ts'
+import type { JobState, TerminalState } from '../../job.ts'
+import type { KeepDead } from './job-messages.ts'
 
 export interface LaneStats {
   readonly lane: string
@@ -14,6 +15,15 @@ export interface LanePolicy {
   readonly paused: boolean
 }
 
+/** The most ended jobs of each state that a lane keeps, those that came first removed; null: any number. */
+export type StateCounts = Readonly<Record<TerminalState, number | null>>
+
+export interface KeepCounts {
+  readonly all: StateCounts
+  /** Lanes that have their own. */
+  readonly lanes: Readonly<Record<string, StateCounts>>
+}
+
 export interface StoreProtocol {
   /** `lanes` null: all lanes that have a job or a policy. */
   'queue.stats': {
@@ -25,9 +35,9 @@ export interface StoreProtocol {
     request: { readonly changes: readonly LanePolicy[] }
     reply: { readonly policies: readonly LanePolicy[] }
   }
-  /** Removes up to `limit` terminal jobs and outputs whose time is over; moves due jobs and passed deadlines of all lanes. */
+  /** Removes up to `limit` terminal jobs and outputs whose time is over or that are too many; moves due jobs and passed deadlines of all lanes. */
   'store.maintain': {
-    request: { readonly limit: number; readonly keepDeadMs: number | null }
+    request: KeepDead & { readonly limit: number; readonly keepCounts?: KeepCounts }
     reply: {
       readonly pruned: number
       readonly outputsDropped: number

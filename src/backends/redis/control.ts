@@ -1,7 +1,8 @@
 /** What operators and upkeep do: cancel, make due, pause, counts, retention, health. */
 import { HoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job.ts'
-import type { CancelOutcome, LanePolicy, PromoteOutcome, Reply, Request } from '../protocol/index.ts'
+import { countsIn, keepDeadIn } from '../kept.ts'
+import type { CancelOutcome, LanePolicy, PromoteOutcome, Reply, Request, StateCounts } from '../protocol/index.ts'
 import { KEYSPACE_VERSION } from './keyspace.ts'
 import type { LaneRegistry } from './lane-registry.ts'
 import { listOf, meaningOf, numberOf, textOf } from './reply.ts'
@@ -102,8 +103,9 @@ export async function policy(
 /** One bounded step over all lanes. */
 export async function maintain(
   { session, registry, onReady }: ControlContext,
-  { limit, keepDeadMs }: Request<'store.maintain'>,
+  request: Request<'store.maintain'>,
 ): Promise<Reply<'store.maintain'>> {
+  const { limit, keepCounts } = request
   const total = { pruned: 0, outputsDropped: 0, promoted: 0, deadlined: 0, more: false }
   for (const lane of await registry.list()) {
     const left = limit - total.pruned - total.outputsDropped
@@ -118,14 +120,32 @@ export async function maintain(
     total.promoted += promoted
     total.more ||= isMore === 1 || promoted >= PROMOTED_MAX
     if (promoted > 0) onReady(lane)
+    const room = Math.min(left - pruned - dropped, BATCH.settlements)
+    const trimmed = await trim(session, lane, { counts: countsIn(keepCounts, lane), limit: room })
+    total.pruned += trimmed
+    total.more ||= trimmed > 0 && trimmed >= room
     if (hasDeadlines === 1) {
-      const dead = listOf(await session.run('lane_bury', lane, [BATCH.buried, keepDeadMs ?? '', DEADLINE_PASSED]))
+      const dead = listOf(
+        await session.run('lane_bury', lane, [BATCH.buried, keepDeadIn(request, lane) ?? '', DEADLINE_PASSED]),
+      )
       total.deadlined += dead.length
       total.more ||= dead.length >= BATCH.buried
     }
   }
   if (!total.more) await registry.dropUnused(await serverTimeMs(session))
   return total
+}
+
+interface Trim {
+  readonly counts: StateCounts | null
+  readonly limit: number
+}
+
+async function trim(session: RedisSession, lane: string, { counts, limit }: Trim): Promise<number> {
+  if (counts === null || limit <= 0) return 0
+  const { completed, cancelled, dlq } = counts
+  if (completed === null && cancelled === null && dlq === null) return 0
+  return numberOf(await session.run('lane_trim', lane, [completed ?? '', cancelled ?? '', dlq ?? '', limit]))
 }
 
 /** As in `lane_maintain.lua`, for each of both sets. */

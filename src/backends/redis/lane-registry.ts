@@ -19,6 +19,8 @@ export class LaneRegistry {
   private readonly key: string
   /** When this process noted each lane, by the monotonic clock. */
   private readonly noted = new Map<string, number>()
+  /** The last list that was read for a look at all lanes, and what tells whether it still is the list. */
+  remembered: { readonly lanes: readonly string[]; readonly mark: string } | null = null
 
   constructor(session: RedisSession, clock: Clock) {
     this.session = session
@@ -52,6 +54,7 @@ export class LaneRegistry {
   /** After a change of server nothing that was noted is sure. */
   forget(): void {
     this.noted.clear()
+    this.remembered = null
   }
 
   /** All lanes, sorted by name. */

@@ -1,6 +1,7 @@
 /** Leases between claim and settlement: renewed, and taken back when they have run out. */
 import type { ExpiredLease, RenewOutcome, Reply, Request, Verdict } from '../protocol/index.ts'
 import { unpackDefinition } from './definition.ts'
+import { registryKey } from './key.ts'
 import type { LaneRegistry } from './lane-registry.ts'
 import { parseRun, parseTerms } from './record.ts'
 import { bufferOf, listOf, meaningOf, numberOf, optionalText, textOf } from './reply.ts'
@@ -50,7 +51,7 @@ export async function reap(
     }
   }
   const expired: ExpiredLease[] = []
-  for (const lane of await expiredLanes(session, await registry.list())) {
+  for (const lane of await expiredLanes(session, registry)) {
     if (expired.length >= limit) break
     const reply = listOf(await session.run('lease_reap', lane, [Math.min(BATCH.reads, limit - expired.length), 0]))
     expired.push(...readExpired(reply, lane))
@@ -58,14 +59,29 @@ export async function reap(
   return { verdicts, expired }
 }
 
-/** On one server a single look tells which lanes have a lease that ran out. */
-async function expiredLanes(session: RedisSession, lanes: readonly string[]): Promise<readonly string[]> {
-  if (session.servers.facts().isCluster || lanes.length < 2) return lanes
-  const found = await probe(session, lanes)
+/** On one server a single look tells which lanes have a lease that ran out, and whether there are lanes that are not known here. */
+async function expiredLanes(session: RedisSession, registry: LaneRegistry): Promise<readonly string[]> {
+  if (session.servers.facts().isCluster) return registry.list()
+  const { lanes, looks } = await lookAtAll(session, registry)
   return lanes.filter((_lane, index) => {
-    const expiresInMs = found[index]?.expiresInMs ?? null
+    const expiresInMs = looks[index]?.expiresInMs ?? null
     return expiresInMs !== null && expiresInMs <= 0
   })
+}
+
+interface AllLanes {
+  readonly lanes: readonly string[]
+  readonly looks: readonly LaneLook[]
+}
+
+/** The mark was read before the list, so a list that lacks a lane has an old one. */
+async function lookAtAll(session: RedisSession, registry: LaneRegistry): Promise<AllLanes> {
+  const { remembered } = registry
+  const first = await probe(session, remembered?.lanes ?? [])
+  if (remembered !== null && remembered.mark === first.mark) return { lanes: remembered.lanes, looks: first.looks }
+  const lanes = await registry.list()
+  registry.remembered = { lanes, mark: first.mark }
+  return { lanes, looks: (await probe(session, lanes)).looks }
 }
 
 export interface LaneLook {
@@ -77,18 +93,28 @@ export interface LaneLook {
 const LOOKED_AT = ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines'] as const
 const LANES_A_PROBE = 200
 
+export interface Probed {
+  readonly looks: readonly LaneLook[]
+  /** Another one than before: a lane was added since. */
+  readonly mark: string
+}
+
 /** What many lanes of one server could give, in one call each 200. Not for Clusters: the keys have many tags. */
-export async function probe(session: RedisSession, lanes: readonly string[]): Promise<readonly LaneLook[]> {
+export async function probe(session: RedisSession, lanes: readonly string[]): Promise<Probed> {
   const looks: LaneLook[] = []
-  for (const part of chunksOf(lanes, LANES_A_PROBE, () => 0)) {
+  let mark = ''
+  const parts = lanes.length === 0 ? [[]] : chunksOf(lanes, LANES_A_PROBE, () => 0)
+  for (const part of parts) {
     const keys = part.flatMap((lane) => LOOKED_AT.map((role) => session.keys(lane).key(role)))
-    const reply = listOf(await session.servers.run(session.scripts.lane_probe, keys, []))
+    const all = [registryKey(session.namespace), ...keys]
+    const reply = listOf(await session.servers.run(session.scripts.lane_probe, all, []))
     part.forEach((_lane, index) => {
       const [ready, due, expires] = reply.slice(index * 3, index * 3 + 3)
       looks.push({ isReady: numberOf(ready) === 1, dueInMs: spanOf(due), expiresInMs: spanOf(expires) })
     })
+    mark = textOf(reply.at(-1))
   }
-  return looks
+  return { looks, mark }
 }
 
 function spanOf(reply: RedisReply | undefined): number | null {

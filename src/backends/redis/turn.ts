@@ -4,6 +4,7 @@
  */
 import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job.ts'
+import { keepDeadIn } from '../kept.ts'
 import type { Claim, ClaimedJob, Grant, Reply, Request, Verdict } from '../protocol/index.ts'
 import { type Grantee, readGrant, readHeld } from './claim.ts'
 import { probe } from './lease.ts'
@@ -178,7 +179,7 @@ export class Turn {
   /** Of several lanes on one server, a look at all of them in one call tells which can give something. */
   private async worthwhile(lanes: readonly string[], state: GrantState): Promise<readonly string[]> {
     if (lanes.length < 2 || state.isFull || this.session.servers.facts().isCluster) return lanes
-    const looks = await probe(this.session, lanes)
+    const { looks } = await probe(this.session, lanes)
     return lanes.filter((_lane, index) => {
       const look = looks[index]
       if (look === undefined || look.isReady) return true
@@ -196,7 +197,7 @@ export class Turn {
       const { isDeadlined, more, dueInMs } = view
       view = null
       if (isDeadlined) {
-        state.deadlined.push(...(await this.buryDeadlined(lane, state.claim.keepDeadMs)))
+        state.deadlined.push(...(await this.buryDeadlined(lane, keepDeadIn(state.claim, lane))))
         if (round < ROUNDS_MAX) continue
       }
       if (more && state.left > 0 && round < ROUNDS_MAX) continue

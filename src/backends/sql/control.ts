@@ -1,7 +1,8 @@
 /** What operators and clients do to jobs from outside: cancel, promote, pause; and the upkeep of the store. */
 import { HoldfastError } from '../../errors.ts'
-import { isTerminal, type JobId } from '../../job.ts'
-import type { CancelOutcome, PromoteOutcome, Reply, Request } from '../protocol/index.ts'
+import { isTerminal, type JobId, TERMINAL_STATES } from '../../job.ts'
+import { countsIn } from '../kept.ts'
+import type { CancelOutcome, KeepCounts, PromoteOutcome, Reply, Request } from '../protocol/index.ts'
 import { buryDeadlined, promoteDue } from './due.ts'
 import { ENDING, type Ending, endRow } from './ending.ts'
 import { byId, change, missed, type Plan, read, write } from './plan.ts'
@@ -100,8 +101,10 @@ export function* policy({ changes }: Request<'queue.policy'>): Plan<Reply<'queue
 }
 
 /** Each of the four kinds of work is done up to `limit`, so one call never holds the tables for long. */
-export function* maintain({ limit, keepDeadMs }: Request<'store.maintain'>): Plan<Reply<'store.maintain'>> {
-  const pruned = yield* change('archive_prune', [{ limit }])
+export function* maintain(request: Request<'store.maintain'>): Plan<Reply<'store.maintain'>> {
+  const { limit, keepCounts } = request
+  let pruned = yield* change('archive_prune', [{ limit }])
+  if (keepCounts !== undefined && pruned < limit) pruned += yield* trim(keepCounts, limit - pruned)
   const outputsDropped = pruned < limit ? yield* change('output_drop', [{ limit: limit - pruned }]) : 0
   let promoted = 0
   for (const { lane } of yield* read<{ lane: string }>('due_lanes', [{}])) {
@@ -110,8 +113,22 @@ export function* maintain({ limit, keepDeadMs }: Request<'store.maintain'>): Pla
   let deadlined = 0
   for (const { lane } of yield* read<{ lane: string }>('deadline_lanes', [{}])) {
     if (deadlined < limit)
-      deadlined += (yield* buryDeadlined({ lanes: [lane], limit: limit - deadlined, keepMs: keepDeadMs })).length
+      deadlined += (yield* buryDeadlined({ lanes: [lane], limit: limit - deadlined, keepDead: request })).length
   }
   const more = pruned + outputsDropped >= limit || promoted >= limit || deadlined >= limit
   return { pruned, outputsDropped, promoted, deadlined, more }
+}
+
+/** Removes what is too many of its lane and state, those that came first; up to `limit` of all. */
+function* trim(counts: KeepCounts, limit: number): Plan<number> {
+  let trimmed = 0
+  for (const { lane } of yield* read<{ lane: string }>('archive_lanes', [{}])) {
+    const most = countsIn(counts, lane)
+    for (const state of TERMINAL_STATES) {
+      const count = most?.[state] ?? null
+      if (count !== null && trimmed < limit)
+        trimmed += yield* change('archive_trim', [{ lane, state, count, limit: limit - trimmed }])
+    }
+  }
+  return trimmed
 }

@@ -1,5 +1,7 @@
 /** What the store's time does to waiting jobs: those that are due become ready, those past their deadline are dead letters. */
 import type { JobId } from '../../job.ts'
+import { keepDeadIn, laneOf } from '../kept.ts'
+import type { KeepDead } from '../protocol/index.ts'
 import { ENDING, endRow } from './ending.ts'
 import { change, type Plan, read, write } from './plan.ts'
 
@@ -18,11 +20,11 @@ export interface Burial {
   readonly lanes: readonly string[]
   /** Of each lane. */
   readonly limit: number
-  readonly keepMs: number | null
+  readonly keepDead: KeepDead
 }
 
 /** Dead-letters what waited past its deadline. The token stays: a settlement sent again is still recognised. */
-export function* buryDeadlined({ lanes, limit, keepMs }: Burial): Plan<readonly JobId[]> {
+export function* buryDeadlined({ lanes, limit, keepDead }: Burial): Plan<readonly JobId[]> {
   const rows = yield* read<{ id: string; state: string; token: string | null }>(
     'deadline_passed',
     lanes.map((lane) => ({ lane, limit })),
@@ -30,7 +32,16 @@ export function* buryDeadlined({ lanes, limit, keepMs }: Burial): Plan<readonly 
   const dlqCode = 'DEADLINE_EXCEEDED'
   const failureIfNone = { code: dlqCode, message: 'the deadline passed before the job could start' }
   const endings = rows.map(({ id, state, token }) =>
-    endRow({ ...ENDING, id, from: state, token, to: 'dlq', keepMs, failureIfNone, dlqCode }),
+    endRow({
+      ...ENDING,
+      id,
+      from: state,
+      token,
+      to: 'dlq',
+      keepMs: keepDeadIn(keepDead, laneOf(id)),
+      failureIfNone,
+      dlqCode,
+    }),
   )
   const { written } = yield* write('job_end', endings)
   return rows.filter((_, index) => written[index] === true).map(({ id }) => id)

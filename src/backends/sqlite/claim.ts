@@ -33,7 +33,7 @@ function* grant(claim: Claim, { now, resend }: { now: number; resend: boolean })
     if ((yield* read<{ paused: number }>('lane_find', [{ lane }]))[0]?.paused === 1) continue
     const firstDueAt = yield* nextDueAt(lane)
     if (firstDueAt !== null && firstDueAt <= now) yield* promoteDue([lane], MOVED_PER_CLAIM_MAX)
-    const burial = { lanes: [lane], limit: MOVED_PER_CLAIM_MAX, keepMs: claim.keepDeadMs }
+    const burial = { lanes: [lane], limit: MOVED_PER_CLAIM_MAX, keepDead: claim }
     deadlined.push(...(yield* buryDeadlined(burial)))
     if (jobs.length < limit) yield* claimReady({ claim, lane, now, limit }, jobs)
     more ||= (yield* read('ready_first', [{ lane }])).length > 0

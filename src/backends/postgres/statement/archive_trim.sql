@@ -1,0 +1,25 @@
+-- The counters tell at once that nothing is too many. Of two at the same time each removes only what is older than all that stay.
+--! args: lane text, state text, count bigint, limit bigint
+WITH last AS MATERIALIZED (
+  SELECT kept.seq FROM holdfast.archive AS kept
+  WHERE kept.ns = $1 AND kept.lane = $2::text AND kept.state = $3::text
+    AND (SELECT sum(jobs) FROM holdfast.counter WHERE ns = $1 AND lane = $2::text AND state = $3::text) > $4::bigint
+  ORDER BY kept.seq DESC LIMIT 1 OFFSET $4::bigint
+),
+gone AS (
+  DELETE FROM holdfast.archive AS archive
+  WHERE archive.ns = $1 AND archive.lane = $2::text AND archive.seq = ANY (ARRAY(
+    SELECT old.seq FROM holdfast.archive AS old
+    WHERE old.ns = $1 AND old.lane = $2::text AND old.state = $3::text AND old.seq <= (SELECT seq FROM last)
+    ORDER BY old.seq LIMIT $5::bigint FOR UPDATE SKIP LOCKED
+  ))
+  RETURNING archive.ns, archive.lane, archive.state, archive.id, archive.idempotency_key
+),
+counted AS (
+  INSERT INTO holdfast.counter (ns, lane, state, jobs) SELECT ns, lane, state, -count(*) FROM gone GROUP BY 1, 2, 3
+),
+unkeyed AS (
+  DELETE FROM holdfast.key AS key USING gone
+  WHERE key.ns = gone.ns AND key.lane = gone.lane AND key.key = gone.idempotency_key AND key.id = gone.id
+)
+SELECT 1 FROM gone
