@@ -2,7 +2,7 @@
  * The PostgreSQL store behind the backend interface: opens the link, brings the tables up to date, runs each message as a plan, and
  * tells idle workers of new jobs. Nothing here needs a restart after an outage.
  */
-import { HoldfastError } from '../../errors.ts'
+import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
@@ -12,9 +12,9 @@ import { change, type Plan, read } from '../sql/plan.ts'
 import { channelOf } from './channel.ts'
 import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
-import type { Link } from './link.ts'
+import type { PostgresLink } from './link.ts'
 import { type PostgresLocation, serverOf } from './location.ts'
-import { migrate } from './migrate.ts'
+import { checkLedger, migrate } from './migrate.ts'
 import { openWake } from './open-wake.ts'
 import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
@@ -47,14 +47,14 @@ export interface PostgresBackendOptions extends BackendOptions {
 }
 
 interface Parts {
-  readonly link: Link
+  readonly link: PostgresLink
   readonly runner: Runner
   readonly schemaVersion: number
   readonly wake: Wake
   readonly transactional: PostgresTransactional
   readonly upkeep: Upkeep
   readonly sweep: Sweep
-  readonly clock: BackendOptions['clock']
+  readonly options: PostgresBackendOptions
 }
 
 export class PostgresBackend implements Backend {
@@ -66,6 +66,8 @@ export class PostgresBackend implements Backend {
   private readonly parts: Parts
   private readonly plans = plansOf({ turn })
   private isClosed = false
+  /** Why nothing is done any more. */
+  private refusal: HoldfastError | null = null
 
   private constructor(parts: Parts) {
     this.parts = parts
@@ -93,9 +95,9 @@ export class PostgresBackend implements Backend {
       const upkeep = new Upkeep(link, location.schema)
       if (location.isMigrating) await upkeep.prepare()
       const wake = await openWake(link, options)
-      const { clock } = options
-      const sweep = new Sweep(link, location.schema, clock)
-      return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional, upkeep, sweep, clock })
+      const sweep = new Sweep(link, location.schema, options.clock)
+      const parts = { link, runner, schemaVersion: version, wake, transactional, upkeep, sweep, options }
+      return new PostgresBackend(parts)
     } catch (error) {
       await link.close()
       throw error
@@ -104,10 +106,12 @@ export class PostgresBackend implements Backend {
 
   async call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
     if (this.isClosed) throw new HoldfastError('CLOSED', 'the store was closed', { details: { outcome: 'refused' } })
+    if (this.refusal !== null) throw this.refusal
     if (type === 'store.health') return (await this.health()) as Reply<T>
     if (type === 'store.maintain') return (await this.maintain(request as Request<'store.maintain'>)) as Reply<T>
     if (type !== 'job.turn') return this.answer(type, request)
-    const { clock, sweep } = this.parts
+    const { sweep, options } = this.parts
+    const { clock } = options
     const startedAt = clock.monotonic()
     const reply = await this.answer(type, request)
     sweep.claimTook(clock.monotonic() - startedAt)
@@ -136,8 +140,19 @@ export class PostgresBackend implements Backend {
   }
 
   private async maintain(request: Request<'store.maintain'>): Promise<Reply<'store.maintain'>> {
+    await this.followLedger()
     const reply = await this.answer('store.maintain', request)
     return { ...reply, pruned: reply.pruned + (await this.parts.upkeep.run()) }
+  }
+
+  /** A later release may have migrated the tables meanwhile. */
+  private async followLedger(): Promise<void> {
+    try {
+      await checkLedger(this.parts.link, this.parts.options)
+    } catch (error) {
+      if (isHoldfastError(error) && error.code === 'STORE_SCHEMA_TOO_NEW') this.refusal = error
+      throw error
+    }
   }
 
   private async health(): Promise<Reply<'store.health'>> {
