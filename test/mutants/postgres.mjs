@@ -119,7 +119,7 @@ export const POSTGRES_MUTANTS = [
     replace: 'WHERE true',
     suites: [MODEL],
   },
-  ...['job_enqueue', 'lease_renew', 'job_retry', 'job_claim', 'job_turn'].map((name) => ({
+  ...['job_add', 'job_enqueue', 'lease_renew', 'job_retry', 'job_claim', 'job_turn'].map((name) => ({
     name: `postgres-${name.replace('_', '-')}-by-the-begin-of-the-transaction`,
     file: `${STATEMENT}/${name}.sql`,
     find: 'clock_timestamp()',
@@ -136,8 +136,8 @@ export const POSTGRES_MUTANTS = [
   {
     name: 'sql-state-by-the-clock-of-the-client',
     file: `${SQL}/enqueue.js`,
-    find: '(runAt ?? now + delayMs) > now',
-    replace: '(runAt ?? now + delayMs) > Date.now()',
+    find: 'runAtOf(job, now) > now',
+    replace: 'runAtOf(job, now) > Date.now()',
     suites: [MODEL],
   },
   {

@@ -1,5 +1,5 @@
 /** The tables of a PostgreSQL store, read past it, for a recount of all that is in them. */
-import type { Client } from 'pg'
+import type { Client, ClientConfig } from 'pg'
 import { recount, type Tables } from '../sql/recount.ts'
 import type { PostgresServer } from '../support/postgres-server.ts'
 
@@ -24,8 +24,8 @@ export async function dumpTables(client: Client): Promise<Tables> {
 }
 
 /** What a recount of all tables finds wrong; empty: nothing. */
-export async function miscounts(server: PostgresServer): Promise<readonly string[]> {
-  const client = await server.connect()
+export async function miscounts(server: PostgresServer, config: ClientConfig = {}): Promise<readonly string[]> {
+  const client = await server.connect(config)
   try {
     return recount(await dumpTables(client))
   } finally {

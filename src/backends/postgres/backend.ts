@@ -2,7 +2,7 @@
  * The PostgreSQL store behind the backend interface: opens the link, brings the tables up to date, runs each message as a plan, and
  * tells idle workers of new jobs. Nothing here needs a restart after an outage.
  */
-import { HoldfastError } from '../../errors.ts'
+import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import { lanesEnded } from '../end-listeners.ts'
@@ -15,9 +15,9 @@ import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
 import type { Ends } from './ends.ts'
 import { runEnqueue } from './enqueue.ts'
-import type { Link } from './link.ts'
+import type { PostgresLink } from './link.ts'
 import { type PostgresLocation, serverOf } from './location.ts'
-import { migrate } from './migrate.ts'
+import { checkLedger, migrate } from './migrate.ts'
 import { openWake } from './open-wake.ts'
 import { missingRights } from './rights.ts'
 import { Runner } from './runner.ts'
@@ -50,7 +50,7 @@ export interface PostgresBackendOptions extends BackendOptions {
 }
 
 interface Parts {
-  readonly link: Link
+  readonly link: PostgresLink
   readonly runner: Runner
   readonly schema: string
   readonly schemaVersion: number
@@ -59,7 +59,7 @@ interface Parts {
   readonly transactional: PostgresTransactional
   readonly upkeep: Upkeep
   readonly sweep: Sweep
-  readonly clock: BackendOptions['clock']
+  readonly options: PostgresBackendOptions
 }
 
 export class PostgresBackend implements Backend {
@@ -71,6 +71,8 @@ export class PostgresBackend implements Backend {
   private readonly parts: Parts
   private readonly plans = plansOf({ turn })
   private isClosed = false
+  /** Why nothing is done any more. */
+  private refusal: HoldfastError | null = null
 
   private constructor(parts: Parts) {
     this.parts = parts
@@ -98,21 +100,10 @@ export class PostgresBackend implements Backend {
       const upkeep = new Upkeep(link, location.schema)
       if (location.isMigrating) await upkeep.prepare()
       const { wake, ends } = await openWake(link, options)
-      const { clock } = options
       const { schema } = location
-      const sweep = new Sweep(link, schema, clock)
-      return new PostgresBackend({
-        link,
-        runner,
-        schema,
-        schemaVersion: version,
-        wake,
-        ends,
-        transactional,
-        upkeep,
-        sweep,
-        clock,
-      })
+      const sweep = new Sweep(link, schema, options.clock)
+      const parts = { link, runner, schema, schemaVersion: version, wake, ends, transactional, upkeep, sweep, options }
+      return new PostgresBackend(parts)
     } catch (error) {
       await link.close()
       throw error
@@ -121,10 +112,12 @@ export class PostgresBackend implements Backend {
 
   async call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
     if (this.isClosed) throw new HoldfastError('CLOSED', 'the store was closed', { details: { outcome: 'refused' } })
+    if (this.refusal !== null) throw this.refusal
     if (type === 'store.health') return (await this.health(request as Request<'store.health'>)) as Reply<T>
     if (type === 'store.maintain') return (await this.maintain(request as Request<'store.maintain'>)) as Reply<T>
     if (type !== 'job.turn') return this.answer(type, request)
-    const { clock, sweep } = this.parts
+    const { sweep, options } = this.parts
+    const { clock } = options
     const startedAt = clock.monotonic()
     const reply = await this.answer(type, request)
     sweep.claimTook(clock.monotonic() - startedAt)
@@ -149,8 +142,19 @@ export class PostgresBackend implements Backend {
   }
 
   private async maintain(request: Request<'store.maintain'>): Promise<Reply<'store.maintain'>> {
+    await this.followLedger()
     const reply = await this.answer('store.maintain', request)
     return { ...reply, pruned: reply.pruned + (await this.parts.upkeep.run()) }
+  }
+
+  /** A later release may have migrated the tables meanwhile. */
+  private async followLedger(): Promise<void> {
+    try {
+      await checkLedger(this.parts.link, this.parts.options)
+    } catch (error) {
+      if (isHoldfastError(error) && error.code === 'STORE_SCHEMA_TOO_NEW') this.refusal = error
+      throw error
+    }
   }
 
   private async health({ rights = false }: Request<'store.health'>): Promise<Reply<'store.health'>> {

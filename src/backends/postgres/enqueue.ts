@@ -5,7 +5,7 @@
 import { HoldfastError } from '../../errors.ts'
 import type { JobDefinition } from '../../job.ts'
 import type { Reply, Request } from '../protocol/index.ts'
-import { enqueue, enqueueRow, stateOf } from '../sql/enqueue.ts'
+import { createdAs, enqueue, enqueueRow } from '../sql/enqueue.ts'
 import { type Plan, read } from '../sql/plan.ts'
 import { sqlStateOf } from './errors.ts'
 import type { Runner } from './runner.ts'
@@ -47,8 +47,7 @@ function* addAlike(jobs: readonly JobDefinition[]): Plan<Enqueued> {
   const [added] = yield* read<{ now: number; written: number }>('job_add', rows, enqueueRow(first))
   if (added?.written !== jobs.length)
     throw new HoldfastError('INTERNAL', `job_add wrote ${added?.written} of ${jobs.length} rows`)
-  const state = stateOf(first, added.now)
-  return { results: jobs.map(({ id }) => ({ outcome: 'created', id, state })) }
+  return { results: jobs.map((job) => createdAs(job, added.now)) }
 }
 
 /** All is the same but ids and payloads, and what most jobs do not have is not there. */

@@ -77,6 +77,13 @@ export async function migrate(link: PostgresLink, options: MigrateOptions): Prom
   }
 }
 
+/** Throws STORE_SCHEMA_TOO_NEW once a later release has changed the tables so that this one must not write to them any more. */
+export async function checkLedger(link: PostgresLink, options: MigrateOptions): Promise<void> {
+  const target = targetOf(link, options)
+  const ledger = await readLedger((statement, values) => link.query(statement, values), target)
+  missingMigrations(target.migrations, ledger, target.named)
+}
+
 /** The SQL that `migrate` would run, for those who run it by hand; with no role, the rights that one needs are told in comments. */
 export async function planMigration(link: PostgresLink, options: MigrateOptions): Promise<Migrated & { sql: string }> {
   const target = targetOf(link, options)

@@ -5,6 +5,9 @@ import { ENDING, endRow } from './ending.ts'
 import { byId, missed, type Plan, type Row, read, write } from './plan.ts'
 import { corrupt, readState, writeObject } from './row.ts'
 
+/** A key cannot change hands in every try. */
+const TRIES_MAX = 10
+
 export function* enqueue({ jobs, resend }: Request<'job.enqueue'>): Plan<Reply<'job.enqueue'>> {
   const isAnySent = resend !== false
   // The same id twice in one call: the second is told what became of the first.
@@ -14,23 +17,51 @@ export function* enqueue({ jobs, resend }: Request<'job.enqueue'>): Plan<Reply<'
   return { results }
 }
 
-function* enqueueAll(jobs: readonly JobDefinition[], isAnySent: boolean): Plan<readonly EnqueueResult[]> {
+function* enqueueAll(
+  jobs: readonly JobDefinition[],
+  isAnySent: boolean,
+  triesLeft = TRIES_MAX,
+): Plan<readonly EnqueueResult[]> {
   const results = new Map<JobDefinition, EnqueueResult>()
   if (isAnySent) for (const [job, result] of yield* findEnded(jobs)) results.set(job, result)
   const fresh = jobs.filter((job) => !results.has(job))
   const outcome = yield* write('job_enqueue', fresh.map(enqueueRow))
   const created = fresh.filter((_, index) => outcome.written[index] === true)
-  for (const job of created) {
-    results.set(job, { outcome: 'created', id: job.id, state: stateOf(job, outcome.now) })
-  }
+  for (const job of created) results.set(job, createdAs(job, outcome.now))
   if (isAnySent) for (const [job, result] of yield* withdrawCopies(created)) results.set(job, result)
-  for (const [job, result] of yield* findKnown(missed(fresh, outcome))) results.set(job, result)
+  const known = missed(fresh, outcome)
+  for (const [job, result] of yield* findKnown(known)) results.set(job, result)
+  const vanished = known.filter((job) => !results.has(job))
+  for (const [job, result] of yield* afterVanished(vanished, { isAnySent, triesLeft })) results.set(job, result)
   return jobs.map((job) => results.get(job) ?? unanswered(job))
 }
 
-/** Of a job that was written at `now`. */
-export const stateOf = ({ runAt, delayMs }: JobDefinition, now: number): 'scheduled' | 'queued' =>
-  (runAt ?? now + delayMs) > now ? 'scheduled' : 'queued'
+/**
+ * Whoever was in the way has ended between two steps, and its record has gone with its key. A key is free then; a job of the very id was
+ * this enqueue sent before, and has run.
+ */
+function* afterVanished(
+  jobs: readonly JobDefinition[],
+  { isAnySent, triesLeft }: { readonly isAnySent: boolean; readonly triesLeft: number },
+): Plan<Results> {
+  const [keyed, others] = [true, false].map((is) => jobs.filter((job) => (job.idempotencyKey !== null) === is))
+  const results = new Map<JobDefinition, EnqueueResult>()
+  if (isAnySent) for (const job of others ?? []) results.set(job, { outcome: 'created', id: job.id, state: 'queued' })
+  if (keyed === undefined || keyed.length === 0 || triesLeft === 0) return results
+  const again = yield* enqueueAll(keyed, isAnySent, triesLeft - 1)
+  keyed.forEach((job, index) => {
+    const result = again[index]
+    if (result !== undefined) results.set(job, result)
+  })
+  return results
+}
+
+/** The answer for one that was written at this time of the store. */
+export function createdAs(job: JobDefinition, now: number): EnqueueResult {
+  return { outcome: 'created', id: job.id, state: runAtOf(job, now) > now ? 'scheduled' : 'queued' }
+}
+
+const runAtOf = ({ runAt, delayMs }: JobDefinition, now: number): number => runAt ?? now + delayMs
 
 /** What `job_enqueue` is given for a job. */
 export function enqueueRow(job: JobDefinition): Row {

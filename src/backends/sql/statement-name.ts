@@ -50,7 +50,7 @@ export const SHARED_STATEMENTS = [
   'worker_list',
 ] as const
 
-/** Claiming is where the dialects differ: SQLite looks and grants row by row, PostgreSQL in one statement. */
+/** Claiming is where the dialects differ: SQLite looks and grants row by row, PostgreSQL in one statement; and a plain enqueue. */
 export const SQLITE_STATEMENTS = ['due_next', 'lane_find', 'lease_grant', 'ready_first', 'ready_list'] as const
 export const POSTGRES_STATEMENTS = ['job_add', 'job_claim', 'job_turn'] as const
 

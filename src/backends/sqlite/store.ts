@@ -2,13 +2,14 @@
  * The protocol on one connection, synchronous, for one namespace of the file. `handle` expects a transaction around it;
  * `call` puts one around a single message, `group-commit.ts` one around many.
  */
-import { HoldfastError } from '../../errors.ts'
+import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { isRead, type PlannedType, plansOf } from '../sql/handlers.ts'
 import { change, type Plan, read } from '../sql/plan.ts'
 import { turnAt } from './claim.ts'
 import { Connection, type ConnectionOptions, logBytes, type Surroundings } from './connection.ts'
 import { storeError } from './errors.ts'
+import { missingIn } from './migrate.ts'
 
 export interface SqliteStoreOptions extends ConnectionOptions {
   readonly namespace: string
@@ -18,6 +19,8 @@ export class SqliteStore {
   readonly connection: Connection
   private readonly ns: number
   private readonly systemNow: () => number
+  /** Why nothing is done any more. */
+  private refusal: HoldfastError | null = null
   /** The store's time of the message at hand. */
   private now = 0
   private readonly plans = plansOf({ turn: turnAt(() => this.now) })
@@ -37,8 +40,21 @@ export class SqliteStore {
   handle<T extends MessageType>(type: T, request: Request<T>, nowMs?: number | null): Reply<T>
   handle(type: MessageType, request: unknown, nowMs: number | null = null): unknown {
     this.now = Math.floor(nowMs ?? this.systemNow())
+    if (type === 'store.maintain') this.followLedger()
+    if (this.refusal !== null) throw this.refusal
     if (type === 'store.health') return this.health(request as Request<'store.health'>)
     return this.run(this.planOf(type, request))
+  }
+
+  /** A later release may have migrated the file meanwhile, so that this one must not write to it any more. */
+  private followLedger(): void {
+    const { database, path } = this.connection
+    try {
+      missingIn(database, path)
+    } catch (error) {
+      if (isHoldfastError(error) && error.code === 'STORE_SCHEMA_TOO_NEW') this.refusal = error
+      throw error
+    }
   }
 
   private planOf(type: PlannedType, request: unknown): Plan<unknown> {
