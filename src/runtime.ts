@@ -39,7 +39,7 @@ export class Runtime {
   private readonly settings: WorkerSettings
   private readonly supervisor: Supervisor
   private readonly dispatcher: Dispatcher
-  private readonly keeper: LeaseKeeper
+  readonly keeper: LeaseKeeper
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
   private readonly pool: PoolActor | null
   private stopping: Promise<void> | null = null
@@ -72,7 +72,7 @@ export class Runtime {
       clock,
       timers,
       warn,
-      leaseMs,
+      terms: { leaseMs, maxBlockedMs: settings.maxBlockedMs },
       onBlocked: (blockedMs) => this.blocked(blockedMs),
     })
     const notifier = new Notifier(backend.backend, lanes, () => this.dispatcher.wake())
@@ -98,6 +98,7 @@ export class Runtime {
       warn,
       retention: engine.retention,
       reapMs: settings.reapMs,
+      afterGap: () => this.keeper.afterGap(),
       onReaped: (reaped) => this.reaped(reaped),
     })
     this.keeper = keeper

@@ -1,7 +1,9 @@
 /** What a client does with lanes and the store as a whole: pause, counts, health, maintenance. */
 import type { Retention } from './actors/attempt.ts'
 import type { BackendActor } from './actors/backend-actor.ts'
+import type { LeaseKeeper } from './actors/lease-keeper.ts'
 import { type MaintainResult, maintainStore, reapExpired } from './actors/reaper.ts'
+import type { Capabilities } from './backends/capabilities.ts'
 import type { LaneStats } from './backends/protocol/index.ts'
 import type { Clock } from './clock.ts'
 import { parseName } from './config.ts'
@@ -30,6 +32,13 @@ export interface Health {
     readonly failuresInARow: number
     readonly lastError: string | null
   }
+  /** Of the workers of this process; what `blocked` events have told, in sum. */
+  readonly leases: {
+    /** Who renews now while the main loop is blocked: a `thread`, or nobody but the `main` loop. */
+    readonly keeper: 'thread' | 'main'
+    readonly blocks: number
+    readonly longestBlockMs: number
+  }
   readonly store: {
     readonly ok: boolean
     readonly name: string
@@ -44,8 +53,14 @@ export interface StoreOperationsContext {
   readonly clock: Clock
   readonly retention: Retention
   /** The workers of this client; one that gave up says why. */
-  readonly workers: () => readonly { readonly fatal: HoldfastError | null }[]
+  readonly workers: () => readonly LocalWorker[]
   readonly onEnded: (id: JobId) => void
+}
+
+/** What is asked of a worker of this client. */
+interface LocalWorker {
+  readonly fatal: HoldfastError | null
+  readonly keeper: LeaseKeeper
 }
 
 /** What one `maintain` did. */
@@ -92,7 +107,8 @@ export class StoreOperations {
 
   /** Takes back expired leases and applies retention, as workers do by themselves from time to time. */
   async maintain(): Promise<Maintained> {
-    const { backend, retention, onEnded } = this.#context
+    const { backend, retention, onEnded, workers } = this.#context
+    await Promise.all(workers().map(({ keeper }) => keeper.afterGap()))
     const reaped = await reapExpired({
       backend,
       retention,
@@ -119,6 +135,7 @@ export class StoreOperations {
       failuresInARow: turns.failuresInARow,
       lastError: fatal?.message ?? turns.lastError?.message ?? null,
     }
+    const leases = leasesOf(all, backend.backend.capabilities)
     const startedAt = clock.monotonic()
     try {
       const { details } = await backend.ask('store.health', {})
@@ -129,14 +146,24 @@ export class StoreOperations {
         error: null,
         details,
       }
-      return { ok: isClaiming, claiming, store }
+      return { ok: isClaiming, claiming, leases, store }
     } catch (error) {
       const { message } = error as HoldfastError
       return {
         ok: false,
         claiming,
+        leases,
         store: { ok: false, name: backend.backend.name, latencyMs: null, error: message, details: {} },
       }
     }
+  }
+}
+
+function leasesOf(workers: readonly LocalWorker[], { leaseKeeper }: Capabilities): Health['leases'] {
+  const keepers = workers.map(({ keeper }) => keeper)
+  return {
+    keeper: keepers.every(({ hasStandIn }) => hasStandIn) ? leaseKeeper : 'main',
+    blocks: keepers.reduce((sum, { blocks }) => sum + blocks, 0),
+    longestBlockMs: Math.max(0, ...keepers.map(({ longestBlockMs }) => longestBlockMs)),
   }
 }

@@ -168,7 +168,9 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   private turn(): void {
-    const { backend, env } = this.options
+    const { backend, env, keeper } = this.options
+    const renewal = keeper.afterGap()
+    if (renewal !== null) return void renewal.then(() => this.schedule())
     const endings = this.queue.take(backend.backend.limits.turnSettlements)
     const unanswered = this.queue.takeUnansweredClaim()
     // While draining, limit 0 asks only for what the lost answer may have granted.
@@ -247,7 +249,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   /** Jobs that were granted wait for their slots among the held ones, if only for a moment. */
   private admit(jobs: readonly ClaimedJob[], claimedAt: number): void {
     const { env, keeper } = this.options
-    const hooks = { claimedAt, onOver: this.onOver }
+    const hooks = { claimedAt, onOver: this.onOver, onLimited: this.onLimited }
     const now = env.clock.monotonic()
     for (const job of jobs) {
       const actor = new JobActor(job, env, hooks)
@@ -299,6 +301,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.queue.add({ actor, settlement: { kind: 'release', id, token, durationMs: 0, keepMs, started: false } })
   }
 
+  private readonly onLimited = (actor: JobActor, untilMs: number): void => this.options.keeper.limit(actor, untilMs)
+
   private readonly onOver = (actor: JobActor, settlement: Settlement | null): void => {
     this.tell({ type: 'over', actor, settlement })
   }
@@ -312,7 +316,10 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       this.isClaimDue = true
       this.options.onLost(actor)
       this.watch.look()
-    } else this.queue.add({ actor, settlement })
+    } else {
+      this.options.keeper.limit(actor, Number.POSITIVE_INFINITY)
+      this.queue.add({ actor, settlement })
+    }
     // Threads end one by one, each in a tick of its own; one that got no job stands idle until this turn is answered.
     if (actor.isInThread && this.running < this.slots && this.mayTurn) this.turn()
     else this.schedule()

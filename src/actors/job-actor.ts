@@ -24,6 +24,13 @@ const THREAD_START_MS = 30_000
 /** Called once, with what the store is to be told; null when the lease is lost and nothing may be. */
 export type OverListener = (actor: JobActor, settlement: Settlement | null) => void
 
+export interface JobHooks {
+  readonly claimedAt: number
+  readonly onOver: OverListener
+  /** Told the monotonic time at which the attempt's own time is over, grace included: nobody renews beyond it. */
+  readonly onLimited: (actor: JobActor, untilMs: number) => void
+}
+
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 
@@ -36,23 +43,23 @@ export class JobActor implements AttemptOwner, Member {
   readonly lifecycle: Lifecycle
   /** Monotonic time before the request that last granted or renewed the lease was sent; kept by the lease keeper. */
   leaseConfirmedAt: number
+  /** Monotonic time beyond which nobody renews; kept by the lease keeper. */
+  renewUntil = Number.POSITIVE_INFINITY
+  /** Where the lease keeper has noted the lease; -1: nowhere. */
+  boardSlot = -1
   place = -1
   isOver = false
-  private readonly onOver: OverListener
+  private readonly hooks: JobHooks
   private abortReason: HoldfastError | null = null
   private controller: AbortController | null = null
   private timer: TimerHandle = null
   private thread: ThreadRun | null = null
   private ranMs: number | null = null
 
-  constructor(
-    job: ClaimedJob,
-    env: AttemptEnvironment,
-    hooks: { readonly claimedAt: number; readonly onOver: OverListener },
-  ) {
+  constructor(job: ClaimedJob, env: AttemptEnvironment, hooks: JobHooks) {
     this.job = job
     this.env = env
-    this.onOver = hooks.onOver
+    this.hooks = hooks
     this.startedAt = env.clock.monotonic()
     this.leaseConfirmedAt = hooks.claimedAt
     this.claimedAt = hooks.claimedAt
@@ -63,6 +70,10 @@ export class JobActor implements AttemptOwner, Member {
   /** True once the handler was sent to a thread. */
   get isInThread(): boolean {
     return this.thread !== null
+  }
+
+  get lostLease(): HoldfastError | null {
+    return this.abortReason?.code === 'LEASE_LOST' ? this.abortReason : null
   }
 
   /** How long the handler has run so far, or ran. */
@@ -145,7 +156,10 @@ export class JobActor implements AttemptOwner, Member {
     if (waitMs <= 0) {
       this.abortReason = reason
       this.failed(reason)
-    } else this.timer = this.env.timers.set(() => this.abort(reason), waitMs)
+      return
+    }
+    this.timer = this.env.timers.set(() => this.abort(reason), waitMs)
+    this.hooks.onLimited(this, this.env.clock.monotonic() + waitMs + this.env.killGraceMs)
   }
 
   private validate(schema: Schema, handler: Handler<unknown>, input: unknown): void {
@@ -306,10 +320,10 @@ export class JobActor implements AttemptOwner, Member {
     this.ranMs = this.elapsed()
     this.env.timers.clear(this.timer)
     settleFailure(this.env, this.job, { failure, durationMs: this.elapsed() }).then(
-      (settlement) => this.onOver(this, settlement),
+      (settlement) => this.hooks.onOver(this, settlement),
       (error: unknown) => {
         this.env.logger.error({ err: error, job_id: this.job.id }, 'the outcome of an attempt could not be decided')
-        this.onOver(this, null)
+        this.hooks.onOver(this, null)
       },
     )
   }
@@ -318,7 +332,7 @@ export class JobActor implements AttemptOwner, Member {
     this.isOver = true
     this.ranMs = this.elapsed()
     this.env.timers.clear(this.timer)
-    this.onOver(this, settlement)
+    this.hooks.onOver(this, settlement)
   }
 
   private elapsed(): number {

@@ -27,6 +27,7 @@ import { idempotencySuite } from './idempotency.suite.ts'
 import { jobClaimSuite } from './job-claim.suite.ts'
 import { jobEnqueueSuite } from './job-enqueue.suite.ts'
 import { leaseSuite } from './lease.suite.ts'
+import { leaseKeeperSuite } from './lease-keeper.suite.ts'
 import { leaseLossSuite } from './lease-loss.suite.ts'
 import { lifecycleSuite } from './lifecycle.suite.ts'
 import { limitSuite } from './limit.suite.ts'
@@ -42,6 +43,7 @@ const SUITES = [
   jobClaimSuite,
   leaseSuite,
   leaseLossSuite,
+  leaseKeeperSuite,
   crashSuite,
   restartSuite,
   failureSuite,

@@ -4,7 +4,7 @@
  * The network delays, loses, cuts, repeats and reorders as its faults say, all by one seeded source of chance.
  */
 import type { Backend, HintListener, HintSubscription } from '#dist/src/backends/backend.js'
-import { everyHint, neverChanges } from '#dist/src/backends/local.js'
+import { everyHint, keepsNoLeases, neverChanges } from '#dist/src/backends/local.js'
 import { MEMORY_CAPABILITIES } from '#dist/src/backends/memory/backend.js'
 import { MemoryStore } from '#dist/src/backends/memory/store.js'
 import type { MessageType, Reply, Request } from '#dist/src/backends/protocol/index.js'
@@ -127,6 +127,7 @@ export class FaultyBackend implements Backend {
   readonly limits = { enqueueJobs: 10, turnSettlements: 10, claimJobs: 10 }
   readonly overlapsTurns: boolean
   readonly onChange = neverChanges
+  readonly keepLeases = keepsNoLeases
   faults: Faults
   private readonly process: VirtualProcess
   private readonly store: SimulatedStore

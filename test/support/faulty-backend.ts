@@ -15,6 +15,7 @@ export function over(backend: Backend, changes: Partial<Backend>): Backend {
     call: (type, request) => backend.call(type, request),
     subscribe: (lanes, listener) => backend.subscribe(lanes, listener),
     onChange: (listener) => backend.onChange(listener),
+    keepLeases: (terms) => backend.keepLeases(terms),
     close: () => backend.close(),
     ...changes,
   }

@@ -4,7 +4,7 @@
  */
 import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
-import { everyHint, neverChanges } from '../local.ts'
+import { everyHint, keepsNoLeases, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { MemoryStore } from './store.ts'
 
@@ -17,6 +17,7 @@ export const MEMORY_CAPABILITIES: Capabilities = Object.freeze({
   notifications: 'process',
   ordering: Object.freeze(['fifo'] as const),
   retention: 'process',
+  leaseKeeper: 'main',
   schedules: false,
   continuations: false,
   partitions: false,
@@ -48,6 +49,7 @@ export class MemoryBackend implements Backend {
   readonly transactional = null
   readonly limits = { enqueueJobs: 10_000, turnSettlements: 10_000, claimJobs: 10_000 }
   readonly onChange = neverChanges
+  readonly keepLeases = keepsNoLeases
   private readonly shared: Shared
 
   constructor(name: string, options: BackendOptions) {

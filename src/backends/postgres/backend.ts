@@ -2,9 +2,12 @@
  * The PostgreSQL store behind the backend interface: opens the link, brings the tables up to date, runs each message as a plan, and
  * tells idle workers of new jobs. Nothing here needs a restart after an outage.
  */
+import { systemTimers } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
-import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
+import type { Backend, BackendOptions, HintListener, HintSubscription, LeaseKeeping } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import type { LeaseTerms } from '../lease-policy.ts'
+import { type LeaseThread, openLeaseThread } from '../lease-thread.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { type PlannedType, plansOf } from '../sql/handlers.ts'
 import { hintsOf } from '../sql/hint.ts'
@@ -16,6 +19,7 @@ import type { Link } from './link.ts'
 import { type PostgresLocation, serverOf } from './location.ts'
 import { migrate } from './migrate.ts'
 import { openWake } from './open-wake.ts'
+import { placeOf } from './renewer.ts'
 import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
 import { Statements } from './statement.ts'
@@ -34,6 +38,7 @@ export const POSTGRES_CAPABILITIES: Capabilities = Object.freeze({
   notifications: 'network',
   ordering: Object.freeze(['fifo'] as const),
   retention: 'stored',
+  leaseKeeper: 'thread',
   schedules: false,
   continuations: false,
   partitions: false,
@@ -52,6 +57,7 @@ interface Parts {
   readonly wake: Wake
   readonly transactional: PostgresTransactional
   readonly upkeep: Upkeep
+  readonly leases: LeaseThread | null
 }
 
 export class PostgresBackend implements Backend {
@@ -67,7 +73,11 @@ export class PostgresBackend implements Backend {
   private constructor(parts: Parts) {
     this.parts = parts
     this.transactional = parts.transactional
-    this.capabilities = Object.freeze({ ...POSTGRES_CAPABILITIES, durability: durabilityOf(parts.link.facts) })
+    this.capabilities = Object.freeze({
+      ...POSTGRES_CAPABILITIES,
+      durability: durabilityOf(parts.link.facts),
+      leaseKeeper: parts.leases === null ? 'main' : 'thread',
+    })
   }
 
   /** Rejects with STORE_UNAVAILABLE, STORE_DENIED, UNSUPPORTED or STORE_SCHEMA_TOO_NEW, naming the server, never its password. */
@@ -90,7 +100,9 @@ export class PostgresBackend implements Backend {
       const upkeep = new Upkeep(link, location.schema)
       if (location.isMigrating) await upkeep.prepare()
       const wake = await openWake(link, options)
-      return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional, upkeep })
+      const place = placeOf(location, { namespace, ns, isPooled: link.facts.isPooled })
+      const leases = openLeaseThread(place, { ...options, timers: systemTimers })
+      return new PostgresBackend({ link, runner, schemaVersion: version, wake, transactional, upkeep, leases })
     } catch (error) {
       await link.close()
       throw error
@@ -146,9 +158,13 @@ export class PostgresBackend implements Backend {
     return this.parts.link.onChange(listener)
   }
 
+  keepLeases(terms: LeaseTerms): LeaseKeeping | null {
+    return this.parts.leases?.keep(terms) ?? null
+  }
+
   async close(): Promise<void> {
     this.isClosed = true
-    await this.parts.wake.close()
+    await Promise.all([this.parts.leases?.close(), this.parts.wake.close()])
     await this.parts.link.close()
   }
 }

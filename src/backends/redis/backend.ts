@@ -4,8 +4,10 @@
  */
 import { systemTimers, withDeadline } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
-import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
+import type { Backend, BackendOptions, HintListener, HintSubscription, LeaseKeeping } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import type { LeaseTerms } from '../lease-policy.ts'
+import { type LeaseThread, openLeaseThread } from '../lease-thread.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { openServers } from './connect.ts'
 import { openKeyspace } from './keyspace.ts'
@@ -25,6 +27,7 @@ export const REDIS_CAPABILITIES: Capabilities = Object.freeze({
   notifications: 'network',
   ordering: Object.freeze(['fifo'] as const),
   retention: 'stored',
+  leaseKeeper: 'thread',
   schedules: false,
   continuations: false,
   partitions: false,
@@ -58,6 +61,7 @@ interface Parts {
   readonly servers: RedisServers
   readonly store: RedisStore
   readonly wake: Wake
+  readonly leases: LeaseThread | null
 }
 
 export class RedisBackend implements Backend {
@@ -75,7 +79,10 @@ export class RedisBackend implements Backend {
 
   private constructor(parts: Parts) {
     this.parts = parts
-    this.capabilities = capabilitiesOf(parts.servers.facts())
+    this.capabilities = Object.freeze({
+      ...capabilitiesOf(parts.servers.facts()),
+      leaseKeeper: parts.leases === null ? 'main' : 'thread',
+    })
     parts.servers.onChange(() => {
       parts.store.registry.forget()
       return Promise.resolve()
@@ -97,7 +104,8 @@ export class RedisBackend implements Backend {
     const session = new RedisSession(servers, namespace)
     const wake = new Wake({ session, clock, timers, random })
     const store = new RedisStore(session, { clock, lanes: wake })
-    return new RedisBackend({ servers, store, wake })
+    const leases = openLeaseThread({ kind: 'redis', location, namespace }, { ...options, timers })
+    return new RedisBackend({ servers, store, wake, leases })
   }
 
   call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
@@ -115,9 +123,13 @@ export class RedisBackend implements Backend {
     return this.parts.servers.onChange(listener)
   }
 
+  keepLeases(terms: LeaseTerms): LeaseKeeping | null {
+    return this.parts.leases?.keep(terms) ?? null
+  }
+
   async close(): Promise<void> {
     this.isClosed = true
     this.parts.wake.close()
-    await this.parts.servers.close()
+    await Promise.all([this.parts.leases?.close(), this.parts.servers.close()])
   }
 }

@@ -5,15 +5,27 @@ const dist = process.env.HOLDFAST_DIST ?? new URL('../../../dist', import.meta.u
 
 export const holdfast = await import(`${dist}/src/index.js`)
 const { openBackend } = await import(`${dist}/src/backends/open.js`)
-const { systemClock } = await import(`${dist}/src/clock.js`)
+const { connectWith } = await import(`${dist}/src/client.js`)
+const { systemClock, systemTimers } = await import(`${dist}/src/clock.js`)
 const { systemRandom } = await import(`${dist}/src/random.js`)
 
 const [, , url, namespace, ...rest] = process.argv
 export const args = rest
 
 const platform = { clock: systemClock, random: systemRandom, warn: () => {}, openDeadlineMs: 10_000 }
-export const connect = () => holdfast.connect(url, { namespace })
 export const openRaw = () => openBackend(url, { ...platform, namespace })
+
+/** `onCall` hears of every call to the store before it is made. */
+export const connect = async (onCall) => {
+  if (onCall === undefined) return holdfast.connect(url, { namespace })
+  const backend = await openRaw()
+  const { call } = backend
+  backend.call = (type, request) => {
+    onCall(type)
+    return call.call(backend, type, request)
+  }
+  return connectWith({ ...platform, timers: systemTimers, backend, options: { namespace } })
+}
 
 export const say = (...words) => process.stdout.write(`${words.join(' ')}\n`)
 
