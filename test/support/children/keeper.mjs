@@ -1,10 +1,10 @@
 // A worker whose handler does what it is told to its main loop: `spin` for a time, `spinUntil` a file is there, or `wait` for a word
-// and then try to write. Says every call that its main loop makes to the store, and what its worker and its signal tell.
+// and then try to write; `held`: not before it is told to block. Says every call that its main loop makes to the store, and what its worker and its signal tell.
 import { existsSync } from 'node:fs'
 import { args, connect, holdfast, say, told } from './store.mjs'
 
 const { defineJob, handle } = holdfast
-const [how, detail, options] = args
+const [how, detail, options, isHeld] = args
 const threads = []
 process.on('worker', (thread) => {
   threads.push(thread)
@@ -35,7 +35,7 @@ const ways = {
 const hf = await connect((type) => say('call', type))
 const handler = handle(defineJob('task'), async (_input, ctx) => {
   say('started', ctx.jobId)
-  if (detail === 'told') await told('block')
+  if (isHeld === 'held') await told('block')
   await ways[how](ctx)
   return 'of the child'
 })
@@ -48,7 +48,7 @@ const keeperIs = async (who) => {
 }
 await keeperIs(JSON.parse(options).maxBlocked === 0 ? 'main' : 'thread')
 say('ready')
-told('terminate').then(async () => {
+void told('terminate').then(async () => {
   await threads[0].terminate()
   await keeperIs('main')
   await keeperIs('thread')
