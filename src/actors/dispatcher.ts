@@ -168,9 +168,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   private turn(): void {
-    const { backend, env, keeper } = this.options
-    const renewal = keeper.afterGap()
-    if (renewal !== null) return void renewal.then(() => this.schedule())
+    if (this.isCatchingUp) return
+    const { backend, env } = this.options
     const endings = this.queue.take(backend.backend.limits.turnSettlements)
     const unanswered = this.queue.takeUnansweredClaim()
     // While draining, limit 0 asks only for what the lost answer may have granted.
@@ -261,21 +260,23 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       keeper.hold(actor)
       this.prefetch.hold(actor, now)
     }
+    if (jobs.length > 0) keeper.doubt(claimedAt)
   }
 
   /** Starts held jobs while slots are free. */
   private fillSlots(): void {
-    while (this.running < this.slots) {
-      const next = this.prefetch.take()
-      if (next === undefined) return
-      this.begin(next)
+    while (this.running < this.slots && this.prefetch.size > 0 && !this.isCatchingUp) {
+      this.running += 1
+      this.started += 1
+      this.prefetch.take()?.start()
     }
   }
 
-  private begin(actor: JobActor): void {
-    this.running += 1
-    this.started += 1
-    actor.start()
+  /** After a gap nothing is started, settled or claimed before what is held was renewed; then this goes on by itself. */
+  private get isCatchingUp(): boolean {
+    const renewal = this.options.keeper.afterGap()
+    void renewal?.then(() => this.wake())
+    return renewal !== null
   }
 
   /** What is still held when handlers have turned slow goes to whoever has a slot for it. */

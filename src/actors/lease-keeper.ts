@@ -3,7 +3,7 @@
  * A refused renewal tells the attempt that its lease is lost; a renewal that fails is not a loss but an unknown, until 0.8 of
  * the lease has passed without one that worked. What is held is also noted on a board, from which a thread of the store renews
  * what this loop cannot while it is blocked (`lease-policy.ts` says who renews when). After a gap (a blocked loop, a suspended
- * machine) everything is renewed before anything else is done: `afterGap` is asked before settling, claiming and reaping.
+ * machine) everything is renewed before anything else is done: `afterGap` is asked before starting, settling, claiming and reaping.
  */
 import type { LeaseKeeping } from '../backends/backend.ts'
 import { LeaseBoard } from '../backends/lease-board.ts'
@@ -101,15 +101,26 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
    * else in this process holds leases has had a turn. Never rejects.
    */
   afterGap(): Promise<void> | null {
-    const { clock, terms, timers } = this.options
-    const now = clock.monotonic()
-    if (this.state !== 'active' || !isAfterGap(now - this.soundAt, terms)) return this.catchingUp
-    this.soundAt = now
-    this.gapEndedAt = now
-    this.catchingUp = Promise.all([this.renewNow(), delay(0, timers)]).then(() => {
-      this.catchingUp = null
+    const { clock, terms } = this.options
+    const isSound = this.state !== 'active' || !isAfterGap(clock.monotonic() - this.soundAt, terms)
+    return isSound ? this.catchingUp : this.catchUp()
+  }
+
+  /** A lease that was asked for so long ago may have run out unseen: it is renewed before it is used. */
+  doubt(claimedAt: number): void {
+    const { clock, terms } = this.options
+    if (isAfterGap(clock.monotonic() - claimedAt, terms)) void this.catchUp()
+  }
+
+  private catchUp(): Promise<void> {
+    const { clock, timers } = this.options
+    this.soundAt = clock.monotonic()
+    this.gapEndedAt = this.soundAt
+    const work: Promise<void> = Promise.all([this.renewNow(), delay(0, timers)]).then(() => {
+      if (this.catchingUp === work) this.catchingUp = null
     })
-    return this.catchingUp
+    this.catchingUp = work
+    return work
   }
 
   /** The attempts whose leases are held: those that run, and those that are over but not yet settled. */
