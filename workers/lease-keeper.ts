@@ -5,7 +5,6 @@
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { LeaseStandIn } from '../src/backends/lease-stand-in.ts'
-import type { FromKeeper, KeeperData, LeasePlace, ToKeeper } from '../src/backends/lease-thread-messages.ts'
 import type { Renewer, RenewerOptions } from '../src/backends/renewer.ts'
 import { sharedMonotonic, systemTimers } from '../src/clock.ts'
 import { isHoldfastError } from '../src/errors.ts'
@@ -26,10 +25,21 @@ async function openRenewer(place: LeasePlace, options: RenewerOptions): Promise<
   }
 }
 
-/** Ends with the thread, not with its connection: without one every renewal fails, and is tried again. */
+/** A store that is away is waited for, however long; one that refuses is not. */
+async function reach(place: LeasePlace, options: RenewerOptions): Promise<Renewer> {
+  for (;;) {
+    try {
+      return await openRenewer(place, options)
+    } catch (error) {
+      if (!isHoldfastError(error) || !error.retryable) throw error
+    }
+  }
+}
+
 function run(port: MessagePort, { place, originMs, boards }: KeeperData): void {
   const clock = { now: () => Date.now(), monotonic: () => sharedMonotonic() - originMs }
-  const opening = openRenewer(place, { clock, timers: systemTimers, random: systemRandom })
+  const opening = reach(place, { clock, timers: systemTimers, random: systemRandom })
+  let renewer: Renewer | null = null
   const standIn = new LeaseStandIn({
     clock,
     timers: systemTimers,
@@ -39,12 +49,16 @@ function run(port: MessagePort, { place, originMs, boards }: KeeperData): void {
   const tell = (message: FromKeeper): void => port.postMessage(message)
   const close = async (): Promise<void> => {
     standIn.stop()
-    await (await opening).close()
+    // Without a connection there is nothing to close, and nothing to wait for.
+    await renewer?.close()
   }
   opening.then(
-    () => tell({ kind: 'ready' }),
+    (opened) => {
+      renewer = opened
+      tell({ kind: 'ready' })
+    },
     (error: unknown) => {
-      if (!isHoldfastError(error) || error.retryable) throw error
+      if (!isHoldfastError(error)) throw error
       tell({ kind: 'refused', message: error.message })
       process.exit()
     },
