@@ -5,6 +5,7 @@
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { LeaseStandIn } from '../src/backends/lease-stand-in.ts'
+import type { FromKeeper, KeeperData, LeasePlace, ToKeeper } from '../src/backends/lease-thread-messages.ts'
 import type { Renewer, RenewerOptions } from '../src/backends/renewer.ts'
 import { sharedMonotonic, systemTimers } from '../src/clock.ts'
 import { isHoldfastError } from '../src/errors.ts'
