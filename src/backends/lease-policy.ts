@@ -1,7 +1,8 @@
 /**
  * When leases are renewed, by whom, and when no longer. Pure: the main loop and the thread that stands in for it ask the same
  * questions of the same clock. The main loop renews at a third of a lease's life. What it has left unrenewed until half of it
- * is renewed by the thread, while the main loop may still come back and the attempt may still run.
+ * is renewed by the thread, as is what is due while the main loop shows no sign of life: as long as that may still come back, and
+ * within the attempt's own time.
  */
 
 export interface LeaseTerms {
@@ -12,10 +13,12 @@ export interface LeaseTerms {
 
 /** Renewals by the main loop in the life of a lease. */
 const RENEWALS = 3
-/** Share of a lease's life after which the thread renews it. */
+/** Share of a lease's life after which the thread renews it although the main loop lives: its renewals do not get through. */
 const STAND_IN_AFTER = 0.5
-/** Looks of the thread, and beats of the main loop, in the life of a lease: a stand-in that comes last still has a third of it. */
+/** Looks of the thread, and beats of the main loop, in the life of a lease: the last stand-in still has a third of it. */
 const LOOKS = 6
+/** A main loop that is silent for this share of a lease does not renew on time. */
+const SILENT = 0.25
 /** A main loop that shows no sign of life for this share of a lease may have lost what it holds. */
 const GAP = 0.5
 /** Share of a lease's life after which an unrenewed one is given up locally. */
@@ -54,5 +57,12 @@ export interface HeldLease {
 /** The attempt's own time is over: what holds on to the job beyond it must not keep it from others. */
 export const isExhausted = ({ renewUntil }: Pick<HeldLease, 'renewUntil'>, now: number): boolean => now >= renewUntil
 
-export const needsStandIn = (lease: HeldLease, now: number, { leaseMs }: LeaseTerms): boolean =>
-  now - lease.confirmedAt >= STAND_IN_AFTER * leaseMs && !isExhausted(lease, now)
+/** `silentMs`: since the last sign of life of the main loop. */
+export function needsStandIn(
+  lease: HeldLease,
+  { now, silentMs }: { readonly now: number; readonly silentMs: number },
+  { leaseMs }: LeaseTerms,
+): boolean {
+  const after = silentMs > SILENT * leaseMs ? 1 / RENEWALS : STAND_IN_AFTER
+  return now - lease.confirmedAt >= after * leaseMs && !isExhausted(lease, now)
+}

@@ -113,13 +113,13 @@ export class LeaseStandIn {
 }
 
 function dueOf({ terms, pages, refused }: Watched, now: number): Due {
-  const beatAt = pages[0]?.beatAt ?? now
-  if (isGivenUp(now - beatAt, terms)) return []
+  const silentMs = now - (pages[0]?.beatAt ?? now)
+  if (isGivenUp(silentMs, terms)) return []
   return pages.flatMap((page, number) =>
     page.held().flatMap((lease) => {
       const place = `${number} ${lease.slot}`
       const isRefused = refused.get(place) === lease.mark
-      return !isRefused && needsStandIn(lease, now, terms) ? [{ page, place, lease }] : []
+      return !isRefused && needsStandIn(lease, { now, silentMs }, terms) ? [{ page, place, lease }] : []
     }),
   )
 }
