@@ -93,3 +93,6 @@ export function delay(delayMs: number, timers: Timers, background = false): Prom
     timers.set(resolve, delayMs, background)
   })
 }
+
+/** Milliseconds of the one monotonic clock that all threads of the process share; each counts its own from its own start. */
+export const sharedMonotonic = (): number => Number(process.hrtime.bigint()) / 1e6

@@ -32,6 +32,8 @@ export const DEFAULTS = {
   namespace: 'default',
   concurrency: 6,
   leaseMs: 30_000,
+  /** How long a main loop may stand still before its leases are given up. */
+  maxBlockedMs: 60_000,
   attempts: 7,
   retryBaseMs: 2_000,
   retryCapMs: 900_000,

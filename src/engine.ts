@@ -14,6 +14,7 @@ export interface WorkerSettings {
   readonly lanes: readonly string[]
   readonly concurrency: number
   readonly leaseMs: number
+  readonly maxBlockedMs: number
   readonly prefetch: number
   readonly pollMs: number
   readonly reapMs: number

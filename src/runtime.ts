@@ -42,7 +42,7 @@ export class Runtime {
   private readonly settings: WorkerSettings
   private readonly supervisor: Supervisor
   private readonly dispatcher: Dispatcher
-  private readonly keeper: LeaseKeeper
+  readonly keeper: LeaseKeeper
   private readonly membership: Membership
   private readonly notes: NoteWriter
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
@@ -66,7 +66,7 @@ export class Runtime {
       clock,
       timers,
       warn,
-      leaseMs,
+      terms: { leaseMs, maxBlockedMs: settings.maxBlockedMs },
       onBlocked: (blockedMs) => this.blocked(blockedMs),
     })
     const cancels = new CancelWatch({ timers, keeper, isTold: () => notifier.hearsCancels })
@@ -95,6 +95,7 @@ export class Runtime {
       warn,
       retention: engine.retention,
       reapMs: settings.reapMs,
+      afterGap: () => this.keeper.afterGap(),
       onReaped: (reaped) => this.reaped(reaped),
     })
     this.keeper = keeper

@@ -1,6 +1,8 @@
 /** What a client does with lanes and the store as a whole: pause, counts, health, maintenance. */
 import type { BackendActor } from './actors/backend-actor.ts'
+import type { LeaseKeeper } from './actors/lease-keeper.ts'
 import { type MaintainResult, maintainStore, reapExpired } from './actors/reaper.ts'
+import type { Capabilities } from './backends/capabilities.ts'
 import type { LaneStats } from './backends/protocol/index.ts'
 import type { Clock } from './clock.ts'
 import { parseName } from './config.ts'
@@ -39,6 +41,13 @@ export interface Health {
     readonly lostSlots: number
     readonly each: readonly WorkerHealth[]
   }
+  /** Of the workers of this process; what `blocked` events have told, in sum. */
+  readonly leases: {
+    /** Who renews now while the main loop is blocked: a `thread`, or nobody but the `main` loop. */
+    readonly keeper: 'thread' | 'main'
+    readonly blocks: number
+    readonly longestBlockMs: number
+  }
   readonly store: {
     readonly ok: boolean
     readonly name: string
@@ -60,8 +69,15 @@ export interface StoreOperationsContext {
   readonly clock: Clock
   readonly retention: Retention
   /** The workers of this client; one that gave up says why. */
-  readonly workers: () => readonly { readonly fatal: HoldfastError | null; health(): WorkerHealth }[]
+  readonly workers: () => readonly LocalWorker[]
   readonly onEnded: (id: JobId) => void
+}
+
+/** What is asked of a worker of this client. */
+interface LocalWorker {
+  readonly fatal: HoldfastError | null
+  readonly keeper: LeaseKeeper
+  health(): WorkerHealth
 }
 
 /** What one `maintain` did. */
@@ -113,7 +129,8 @@ export class StoreOperations {
 
   /** Takes back expired leases and applies retention, as workers do by themselves from time to time. */
   async maintain(): Promise<Maintained> {
-    const { backend, retention, onEnded } = this.#context
+    const { backend, retention, onEnded, workers } = this.#context
+    await Promise.all(workers().map(({ keeper }) => keeper.afterGap()))
     const reaped = await reapExpired({
       backend,
       retention,
@@ -134,7 +151,9 @@ export class StoreOperations {
     if (problems.length === 0 && !claiming.ok)
       problems.push(`claims fail: ${claiming.lastError ?? 'none was answered yet'}`)
     if (store.error !== null) problems.unshift(`the store does not answer: ${store.error}`)
-    return { ok: store.ok && claiming.ok, problems, claiming, store }
+    const { workers, backend } = this.#context
+    const leases = leasesOf(workers(), backend.backend.capabilities)
+    return { ok: store.ok && claiming.ok, problems, claiming, leases, store }
   }
 
   #claimingHealth(): Health['claiming'] {
@@ -169,5 +188,14 @@ export class StoreOperations {
       const { message } = error as HoldfastError
       return { ok: false, name, latencyMs: null, clockAheadMs: null, error: message, details: {} }
     }
+  }
+}
+
+function leasesOf(workers: readonly LocalWorker[], { leaseKeeper }: Capabilities): Health['leases'] {
+  const keepers = workers.map(({ keeper }) => keeper)
+  return {
+    keeper: keepers.every(({ hasStandIn }) => hasStandIn) ? leaseKeeper : 'main',
+    blocks: keepers.reduce((sum, { blocks }) => sum + blocks, 0),
+    longestBlockMs: Math.max(0, ...keepers.map(({ longestBlockMs }) => longestBlockMs)),
   }
 }

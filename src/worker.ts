@@ -22,6 +22,11 @@ export interface WorkerOptions<Context = AppContext> {
   readonly context?: Context
   /** How long a job stays this worker's without a renewal; renewed at a third. Default 30 s, at least 100 ms. */
   readonly lease?: Duration
+  /**
+   * How long the main loop may be blocked before its jobs are given up and run elsewhere; until then a thread renews their leases
+   * (where `capabilities.leaseKeeper` is `thread`). A job is never held beyond its own timeout. Default 60 s; 0: no thread renews.
+   */
+  readonly maxBlocked?: Duration
   /** Default: host name, process id and a random part. Two workers must not share one. */
   readonly id?: string
   /** The policy for jobs that have no other: neither their own nor their contract's nor their queue's. */
@@ -53,6 +58,7 @@ const OPTIONS = new Set([
   'concurrency',
   'context',
   'lease',
+  'maxBlocked',
   'id',
   'retry',
   'queues',
@@ -92,6 +98,8 @@ export function toSettings(options: WorkerOptions<never>, random: Random): Worke
         ? DEFAULTS.concurrency
         : parseInteger(options.concurrency, 'concurrency', 1, LIMITS.concurrency),
     leaseMs,
+    maxBlockedMs:
+      options.maxBlocked === undefined ? DEFAULTS.maxBlockedMs : parseDuration(options.maxBlocked, 'maxBlocked'),
     pollMs: options.poll === undefined ? DEFAULTS.pollMs : Math.max(1, parseDuration(options.poll, 'poll')),
     reapMs: options.reap === undefined ? DEFAULTS.reapMs : Math.max(1, parseDuration(options.reap, 'reap')),
     prefetch:

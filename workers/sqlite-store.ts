@@ -3,10 +3,11 @@
  * disk nor a locked file ever stops the main loop. The one file of `workers/` that may import `src/backends/sqlite`.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { LeaseStandIn } from '../src/backends/lease-stand-in.ts'
 import { storeError, toWire } from '../src/backends/sqlite/errors.ts'
 import { type NumberedCall, StoreHost } from '../src/backends/sqlite/host.ts'
 import type { FromThread, ThreadData, ToThread } from '../src/backends/sqlite/thread-messages.ts'
-import { systemClock } from '../src/clock.ts'
+import { sharedMonotonic, systemClock, systemTimers } from '../src/clock.ts'
 import { systemRandom } from '../src/random.ts'
 
 /**
@@ -29,11 +30,18 @@ const surroundings = {
 class StoreWorker {
   private readonly port: MessagePort
   private readonly host: StoreHost
+  private readonly standIn: LeaseStandIn
   private watch: NodeJS.Timeout | undefined
 
-  constructor(port: MessagePort, { store }: ThreadData) {
+  constructor(port: MessagePort, { store, boards, originMs }: ThreadData) {
     this.port = port
     this.host = new StoreHost(store, surroundings, (message: FromThread) => port.postMessage(message))
+    this.standIn = new LeaseStandIn({
+      clock: { monotonic: () => sharedMonotonic() - originMs },
+      timers: systemTimers,
+      renew: async (request) => this.host.renew(request),
+    })
+    for (const { id, terms, pages } of boards) this.standIn.add(id, terms, pages)
   }
 
   listen(): void {
@@ -51,8 +59,9 @@ class StoreWorker {
     return batch
   }
 
-  /** In order: what came before the end is done before it. */
+  /** In order: what came before the end is done before it. After a gap the renewals that were missed come first. */
   private runAll(batch: readonly ToThread[]): void {
+    this.standIn.first()
     let calls: NumberedCall[] = []
     for (const message of batch) {
       if (message.kind === 'call') {
@@ -61,14 +70,32 @@ class StoreWorker {
       }
       this.host.run(calls)
       calls = []
-      if (message.kind === 'watch') {
-        this.setWatch(message.isWatching)
-        continue
+      if (message.kind === 'close') {
+        this.close()
+        return
       }
-      this.close()
-      return
+      this.obey(message)
     }
     this.host.run(calls)
+  }
+
+  private obey(message: Exclude<ToThread, { readonly kind: 'call' | 'close' }>): void {
+    switch (message.kind) {
+      case 'watch':
+        this.setWatch(message.isWatching)
+        return
+      case 'board':
+        this.standIn.add(message.id, message.terms, message.pages)
+        return
+      case 'page':
+        this.standIn.addPage(message.id, message.memory)
+        return
+      case 'end':
+        this.standIn.remove(message.id)
+        return
+      default:
+        message satisfies never
+    }
   }
 
   private setWatch(isWatching: boolean): void {
@@ -80,6 +107,7 @@ class StoreWorker {
 
   private close(): void {
     clearInterval(this.watch)
+    this.standIn.stop()
     this.host.close()
     this.port.close()
   }

@@ -173,6 +173,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   private turn(): void {
+    if (this.isCatchingUp) return
     const { backend, env } = this.options
     const endings = this.queue.take(backend.backend.limits.turnSettlements)
     const unanswered = this.queue.takeUnansweredClaim()
@@ -254,7 +255,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   /** Jobs that were granted wait for their slots among the held ones, if only for a moment. */
   private admit(jobs: readonly ClaimedJob[], claimedAt: number): void {
     const { env, keeper } = this.options
-    const hooks = { claimedAt, onOver: this.onOver }
+    const hooks = { claimedAt, onOver: this.onOver, onLimited: this.onLimited }
     const now = env.clock.monotonic()
     for (const job of jobs) {
       const actor = new JobActor(job, env, hooks)
@@ -266,21 +267,23 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       keeper.hold(actor)
       this.prefetch.hold(actor, now)
     }
+    if (jobs.length > 0) keeper.doubt(claimedAt)
   }
 
   /** Starts held jobs while slots are free. */
   private fillSlots(): void {
-    while (this.running < this.slots) {
-      const next = this.prefetch.take()
-      if (next === undefined) return
-      this.begin(next)
+    while (this.running < this.slots && this.prefetch.size > 0 && !this.isCatchingUp) {
+      this.running += 1
+      this.started += 1
+      this.prefetch.take()?.start()
     }
   }
 
-  private begin(actor: JobActor): void {
-    this.running += 1
-    this.started += 1
-    actor.start()
+  /** After a gap nothing is started, settled or claimed before what is held was renewed; then this goes on by itself. */
+  private get isCatchingUp(): boolean {
+    const renewal = this.options.keeper.afterGap()
+    void renewal?.then(() => this.wake())
+    return renewal !== null
   }
 
   /** What is still held when handlers have turned slow goes to whoever has a slot for it. */
@@ -306,6 +309,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.queue.add({ actor, settlement: { kind: 'release', id, token, durationMs: 0, keepMs, started: false } })
   }
 
+  private readonly onLimited = (actor: JobActor, untilMs: number): void => this.options.keeper.limit(actor, untilMs)
+
   private readonly onOver = (actor: JobActor, settlement: Settlement | null): void => {
     this.tell({ type: 'over', actor, settlement })
   }
@@ -319,7 +324,10 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       this.isClaimDue = true
       this.options.onLost(actor)
       this.watch.look()
-    } else this.queue.add({ actor, settlement })
+    } else {
+      this.options.keeper.limit(actor, Number.POSITIVE_INFINITY)
+      this.queue.add({ actor, settlement })
+    }
     // Threads end one by one, each in a tick of its own; one that got no job stands idle until this turn is answered.
     if (actor.isInThread && this.running < this.slots && this.mayTurn) this.turn()
     else this.schedule()

@@ -5,7 +5,7 @@
 import { encodeValue } from '../backends/codec.ts'
 import type { ClaimedJob } from '../backends/protocol/index.ts'
 import type { EnqueueOptions, JobContext, JobContract, JobLogger } from '../contract.ts'
-import { HoldfastError } from '../errors.ts'
+import { HoldfastError, isHoldfastError } from '../errors.ts'
 import type { JobId } from '../job.ts'
 import { type AttemptEnvironment, expectedAttempts } from './attempt.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
@@ -17,10 +17,11 @@ export interface AttemptOwner {
   readonly job: ClaimedJob
   readonly env: AttemptEnvironment
   readonly isOver: boolean
-  /** Somebody else has the job, as far as is known here. */
-  readonly isLeaseLost: boolean
   readonly notes: AttemptNotes
+  /** Why nothing more can be written for it; null while the lease is held as far as anyone knows. */
+  readonly lostLease: HoldfastError | null
   signal(): AbortSignal
+  abort(reason: HoldfastError): void
 }
 
 export class HandlerContext implements JobContext<unknown> {
@@ -107,17 +108,22 @@ export class HandlerContext implements JobContext<unknown> {
   /** A handler may leave the promise alone, as in a thread: its rejection must not end the process. */
   #withLease<T>(call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
     const owner = this.#owner
-    const isWriting = !owner.isOver && !owner.isLeaseLost
-    const why = owner.isOver ? 'this attempt is over' : 'somebody else has taken the job'
-    const promise = isWriting ? settledBy(owner, call) : Promise.reject(leaseLost(owner.job, why))
+    const promise = settledBy(owner, call)
     promise.catch(() => undefined)
     return promise
   }
 }
 
-/** What throws at once rejects as well. */
+/** What throws at once rejects as well. A lease that the store says is lost is lost for the whole attempt. */
 async function settledBy<T>(owner: AttemptOwner, call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
-  return await call(owner)
+  const lost = owner.lostLease ?? (owner.isOver ? leaseLost(owner.job, 'this attempt is over') : null)
+  if (lost !== null) throw lost
+  try {
+    return await call(owner)
+  } catch (error) {
+    if (isHoldfastError(error) && error.code === 'LEASE_LOST') owner.abort(error)
+    throw error
+  }
 }
 
 export function leaseEpochOf(job: ClaimedJob): number {

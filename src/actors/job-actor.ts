@@ -26,6 +26,13 @@ const THREAD_START_MS = 30_000
 /** Called once, with what the store is to be told; null when the lease is lost and nothing may be. */
 export type OverListener = (actor: JobActor, settlement: Settlement | null) => void
 
+export interface JobHooks {
+  readonly claimedAt: number
+  readonly onOver: OverListener
+  /** Told the monotonic time at which the attempt's own time is over, grace included: nobody renews beyond it. */
+  readonly onLimited: (actor: JobActor, untilMs: number) => void
+}
+
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 
@@ -38,9 +45,13 @@ export class JobActor implements AttemptOwner, Member {
   readonly lifecycle: Lifecycle
   /** Monotonic time before the request that last granted or renewed the lease was sent; kept by the lease keeper. */
   leaseConfirmedAt: number
+  /** Monotonic time beyond which nobody renews; kept by the lease keeper. */
+  renewUntil = Number.POSITIVE_INFINITY
+  /** Where the lease keeper has noted the lease; -1: nowhere. */
+  boardSlot = -1
   place = -1
   isOver = false
-  private readonly onOver: OverListener
+  private readonly hooks: JobHooks
   private abortReason: HoldfastError | null = null
   private controller: AbortController | null = null
   private timer: TimerHandle = null
@@ -50,14 +61,10 @@ export class JobActor implements AttemptOwner, Member {
   private pending: unknown = null
   private said: AttemptNotes | null = null
 
-  constructor(
-    job: ClaimedJob,
-    env: AttemptEnvironment,
-    hooks: { readonly claimedAt: number; readonly onOver: OverListener },
-  ) {
+  constructor(job: ClaimedJob, env: AttemptEnvironment, hooks: JobHooks) {
     this.job = job
     this.env = env
-    this.onOver = hooks.onOver
+    this.hooks = hooks
     this.startedAt = env.clock.monotonic()
     this.leaseConfirmedAt = hooks.claimedAt
     this.claimedAt = hooks.claimedAt
@@ -70,8 +77,8 @@ export class JobActor implements AttemptOwner, Member {
     return this.thread !== null
   }
 
-  get isLeaseLost(): boolean {
-    return this.abortReason?.code === 'LEASE_LOST'
+  get lostLease(): HoldfastError | null {
+    return this.abortReason?.code === 'LEASE_LOST' ? this.abortReason : null
   }
 
   /** Made when the handler says something. */
@@ -158,7 +165,10 @@ export class JobActor implements AttemptOwner, Member {
     if (waitMs <= 0) {
       this.abortReason = reason
       this.failed(reason)
-    } else this.timer = this.env.timers.set(() => this.abort(reason), waitMs)
+      return
+    }
+    this.timer = this.env.timers.set(() => this.abort(reason), waitMs)
+    this.hooks.onLimited(this, this.env.clock.monotonic() + waitMs + this.env.killGraceMs)
   }
 
   private validate(schema: Schema, handler: Handler<unknown>, input: unknown): void {
@@ -319,10 +329,10 @@ export class JobActor implements AttemptOwner, Member {
     this.ranMs = this.elapsed()
     this.env.timers.clear(this.timer)
     settleFailure(this.env, this.job, { failure, durationMs: this.elapsed() }).then(
-      (settlement) => this.onOver(this, this.withNote(settlement)),
+      (settlement) => this.hooks.onOver(this, this.withNote(settlement)),
       (error: unknown) => {
         this.env.logger.error({ err: error, job_id: this.job.id }, 'the outcome of an attempt could not be decided')
-        this.onOver(this, null)
+        this.hooks.onOver(this, null)
       },
     )
   }
@@ -331,7 +341,7 @@ export class JobActor implements AttemptOwner, Member {
     this.isOver = true
     this.ranMs = this.elapsed()
     this.env.timers.clear(this.timer)
-    this.onOver(this, this.withNote(settlement))
+    this.hooks.onOver(this, this.withNote(settlement))
   }
 
   /** The last words of the handler go with the end of its attempt. */

@@ -1,10 +1,22 @@
 /**
  * Renews every lease that this worker holds, all in one call at a third of their life, until the dispatcher drops them.
  * A refused renewal tells the attempt that its lease is lost; a renewal that fails is not a loss but an unknown, until 0.8 of
- * the lease has passed without one that worked. Long gaps between ticks (a blocked loop, a suspended machine) renew first.
+ * the lease has passed without one that worked. What is held is also noted on a board, from which a thread of the store renews
+ * what this loop cannot while it is blocked (`lease-policy.ts` says who renews when). After a gap (a blocked loop, a suspended
+ * machine) everything is renewed before anything else is done: `afterGap` is asked before starting, settling, claiming and reaping.
  */
+import type { LeaseKeeping } from '../backends/backend.ts'
+import { LeaseBoard } from '../backends/lease-board.ts'
+import {
+  beatEveryMs,
+  isAfterGap,
+  isExhausted,
+  isOverdue,
+  type LeaseTerms,
+  renewEveryMs,
+} from '../backends/lease-policy.ts'
 import type { RenewOutcome } from '../backends/protocol/index.ts'
-import type { Clock, TimerHandle, Timers } from '../clock.ts'
+import { type Clock, delay, type TimerHandle, type Timers } from '../clock.ts'
 import type { HoldfastError } from '../errors.ts'
 import { Roster } from '../roster.ts'
 import type { Warn } from '../telemetry.ts'
@@ -13,16 +25,11 @@ import { Actor } from './actor.ts'
 import type { BackendActor } from './backend-actor.ts'
 import type { JobActor } from './job-actor.ts'
 
-/** Renewals a lease gets in its life. */
-const RENEWALS_A_LEASE = 3
-/** Share of the lease after which an unrenewed one is given up locally. */
-const LOCAL_DEADLINE = 0.8
-
-/** How late a tick must be before it is worth a word. */
+/** How late a beat must be before it is worth a word. */
 const BLOCKED_MS = 1_000
 
 type KeeperMessage =
-  | { readonly type: 'tick' }
+  | { readonly type: 'beat' }
   | {
       readonly type: 'renewed'
       readonly asked: readonly JobActor[]
@@ -36,31 +43,84 @@ export interface LeaseKeeperOptions {
   readonly clock: Clock
   readonly timers: Timers
   readonly warn: Warn
-  readonly leaseMs: number
-  /** Told when a tick came late by more than `BLOCKED_MS`: the main loop stood still, or the machine slept. */
+  readonly terms: LeaseTerms
+  /** Told once of each block longer than `BLOCKED_MS`: the main loop stood still, or the machine slept. */
   readonly onBlocked: (blockedMs: number) => void
 }
 
 export class LeaseKeeper extends Actor<KeeperMessage> {
+  /** How often this loop has stood still for more than `BLOCKED_MS`. */
+  blocks = 0
+  longestBlockMs = 0
   private readonly options: LeaseKeeperOptions
   private readonly held = new Roster<JobActor>()
+  private keeping: LeaseKeeping | null = null
+  private board: LeaseBoard | null = null
   private timer: TimerHandle = null
   private underWay: Promise<void> | null = null
   /** The renewal that `renewNow` has promised to send after the one under way. */
   private following: Promise<void> | null = null
-  private tickDueAt = 0
+  private beatDueAt = 0
+  private renewDueAt = 0
+  /** The last time this loop was known to run, and to have its leases renewed if it had not. */
+  private soundAt = 0
+  private gapEndedAt = Number.NEGATIVE_INFINITY
+  private catchingUp: Promise<void> | null = null
 
   constructor(options: LeaseKeeperOptions) {
     super('lease-keeper')
     this.options = options
   }
 
+  /** From here on the lease is renewed, whatever the main loop does. */
   hold(actor: JobActor): void {
     this.held.add(actor)
+    if (this.board !== null) actor.boardSlot = this.board.put(actor.job, actor.leaseConfirmedAt)
   }
 
   drop(actor: JobActor): void {
     this.held.delete(actor)
+    this.board?.clear(actor.boardSlot)
+    actor.boardSlot = -1
+  }
+
+  /** Nobody renews the lease beyond `untilMs`, the end of the attempt's own time; while its settlement waits, it has none. */
+  limit(actor: JobActor, untilMs: number): void {
+    if (actor.renewUntil === untilMs) return
+    actor.renewUntil = untilMs
+    this.board?.limit(actor.boardSlot, untilMs)
+  }
+
+  /** True while a thread renews what this loop cannot. */
+  get hasStandIn(): boolean {
+    return this.keeping?.isReady === true
+  }
+
+  /**
+   * null while this loop runs as it should; else everything held is renewed first, and it resolves when that was answered and whoever
+   * else in this process holds leases has had a turn. Never rejects.
+   */
+  afterGap(): Promise<void> | null {
+    const { clock, terms } = this.options
+    const isSound = this.state !== 'active' || !isAfterGap(clock.monotonic() - this.soundAt, terms)
+    return isSound ? this.catchingUp : this.catchUp()
+  }
+
+  /** A lease that was asked for so long ago may have run out unseen: it is renewed before it is used. */
+  doubt(claimedAt: number): void {
+    const { clock, terms } = this.options
+    if (isAfterGap(clock.monotonic() - claimedAt, terms)) void this.catchUp()
+  }
+
+  private catchUp(): Promise<void> {
+    const { clock, timers } = this.options
+    this.soundAt = clock.monotonic()
+    this.gapEndedAt = this.soundAt
+    const work: Promise<void> = Promise.all([this.renewNow(), delay(0, timers)]).then(() => {
+      if (this.catchingUp === work) this.catchingUp = null
+    })
+    this.catchingUp = work
+    return work
   }
 
   /** The attempts whose leases are held: those that run, and those that are over but not yet settled. */
@@ -96,11 +156,17 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   }
 
   protected override onStart(): void {
+    const { backend, clock, terms } = this.options
+    this.keeping = terms.maxBlockedMs === 0 ? null : backend.backend.keepLeases(terms)
+    const { keeping } = this
+    if (keeping !== null) this.board = new LeaseBoard(clock.monotonic(), (memory) => keeping.addPage(memory))
+    this.renewDueAt = clock.monotonic() + renewEveryMs(terms)
     this.arm()
   }
 
   protected override onStop(): void {
     this.options.timers.clear(this.timer)
+    this.keeping?.stop()
   }
 
   protected override onRestart(): void {
@@ -109,21 +175,20 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   }
 
   private arm(): void {
-    const waitMs = this.options.leaseMs / RENEWALS_A_LEASE
-    this.tickDueAt = this.options.clock.monotonic() + waitMs
-    this.timer = this.options.timers.set(() => this.tell({ type: 'tick' }), waitMs, true)
+    const { clock, timers, terms } = this.options
+    const now = clock.monotonic()
+    const waitMs = beatEveryMs(terms)
+    this.beatDueAt = now + waitMs
+    this.soundAt = now
+    this.board?.beat(now)
+    this.timer = timers.set(() => this.tell({ type: 'beat' }), waitMs, true)
   }
 
   protected override receive(message: KeeperMessage): void {
     switch (message.type) {
-      case 'tick': {
-        const lateMs = this.options.clock.monotonic() - this.tickDueAt
-        this.arm()
-        if (this.underWay === null) void this.renew()
-        else this.giveUpOverdue()
-        if (lateMs > BLOCKED_MS) this.options.onBlocked(lateMs)
+      case 'beat':
+        this.beat()
         return
-      }
       case 'renewed':
         message.asked.forEach((actor, index) => {
           this.apply(actor, message.outcomes[index] ?? 'gone', message.sentAt)
@@ -138,17 +203,39 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     }
   }
 
+  private beat(): void {
+    const { clock, terms, onBlocked } = this.options
+    const now = clock.monotonic()
+    const lateMs = now - this.beatDueAt
+    const isGap = isAfterGap(now - this.soundAt, terms)
+    void this.afterGap()
+    this.arm()
+    // Timers may fire a moment early.
+    const isDue = now >= this.renewDueAt - beatEveryMs(terms) / 2
+    if (isDue) this.renewDueAt = now + renewEveryMs(terms)
+    if (isDue && !isGap) {
+      if (this.underWay === null) void this.renew()
+      else this.giveUpOverdue(this.gapEndedAt)
+    }
+    if (lateMs <= BLOCKED_MS) return
+    this.blocks += 1
+    this.longestBlockMs = Math.max(this.longestBlockMs, Math.round(lateMs))
+    onBlocked(lateMs)
+  }
+
   private renew(): Promise<void> {
+    const { clock, terms } = this.options
     if (this.held.size === 0) return Promise.resolve()
-    const asked = this.held.list()
+    const asked = this.held.list().filter((actor) => !isExhausted(actor, clock.monotonic()))
+    if (asked.length === 0) return Promise.resolve()
     const leases = asked.map(({ job }) => ({ id: job.id, token: job.token }))
-    const sentAt = this.options.clock.monotonic()
+    const sentAt = clock.monotonic()
     const answered = (message: KeeperMessage): void => {
       this.underWay = null
       // It is dealt with in a microtask of its own, ahead of those who wait for the promise below.
       this.tell(message)
     }
-    this.underWay = this.options.backend.ask('lease.renew', { leases, leaseMs: this.options.leaseMs }).then(
+    this.underWay = this.options.backend.ask('lease.renew', { leases, leaseMs: terms.leaseMs }).then(
       ({ outcomes }) => answered({ type: 'renewed', asked, sentAt, outcomes }),
       (error: HoldfastError) => answered({ type: 'notRenewed', error }),
     )
@@ -159,15 +246,15 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     if (!this.held.has(actor)) return
     switch (outcome) {
       case 'renewed':
-        actor.leaseConfirmedAt = sentAt
+        this.confirm(actor, sentAt)
         return
       case 'cancelRequested':
-        actor.leaseConfirmedAt = sentAt
+        this.confirm(actor, sentAt)
         actor.abort(abortReason('JOB_CANCELLED', 'cancellation of the job was requested', actor.job.id))
         return
       case 'leaseLost':
       case 'gone':
-        this.held.delete(actor)
+        this.drop(actor)
         actor.abort(abortReason('LEASE_LOST', 'another worker or an operator has taken the job', actor.job.id))
         return
       default:
@@ -175,10 +262,23 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     }
   }
 
-  private giveUpOverdue(): void {
-    const limit = this.options.clock.monotonic() - LOCAL_DEADLINE * this.options.leaseMs
+  private confirm(actor: JobActor, at: number): void {
+    actor.leaseConfirmedAt = at
+    this.board?.confirm(actor.boardSlot, at)
+  }
+
+  /**
+   * After a gap a renewal that is under way is waited for from its end on. Of what has ended only the settlement waits, and the
+   * store decides about that.
+   */
+  private giveUpOverdue(askedAt = Number.NEGATIVE_INFINITY): void {
+    const { clock, terms } = this.options
+    const now = clock.monotonic()
     for (const actor of this.held.list()) {
-      if (actor.leaseConfirmedAt > limit) continue
+      const renewedAt = this.board?.renewedAt(actor.boardSlot) ?? Number.NEGATIVE_INFINITY
+      const confirmedAt = Math.max(actor.leaseConfirmedAt, renewedAt, askedAt)
+      if (actor.isOver || !isOverdue(now - confirmedAt, terms)) continue
+      this.drop(actor)
       actor.abort(abortReason('LEASE_LOST', 'the lease could not be renewed in time', actor.job.id))
     }
   }

@@ -28,6 +28,8 @@ export interface ReaperOptions {
   readonly retention: Retention
   readonly reapMs?: number
   readonly maintainMs?: number
+  /** After a gap: what this process holds is renewed before anything is taken back. null: there was none. */
+  readonly afterGap: () => Promise<void> | null
   /** Told of every expired lease that this reaper, and no other, has taken back. */
   readonly onReaped: (reaped: Reaped) => void
 }
@@ -71,9 +73,7 @@ export class Reaper extends Actor<ReaperMessage> {
   }
 
   protected override receive(message: ReaperMessage): void {
-    const work =
-      message.type === 'reap' ? reapExpired(this.options) : maintainStore(this.options.backend, this.options.retention)
-    work.then(
+    this.work(message.type).then(
       () => this.rearm(message.type),
       (error: HoldfastError) => {
         if (this.state === 'active')
@@ -81,6 +81,13 @@ export class Reaper extends Actor<ReaperMessage> {
         this.rearm(message.type)
       },
     )
+  }
+
+  private async work(type: ReaperMessage['type']): Promise<void> {
+    if (type === 'reap') {
+      await this.options.afterGap()
+      await reapExpired(this.options)
+    } else await maintainStore(this.options.backend, this.options.retention)
   }
 
   private rearm(type: ReaperMessage['type']): void {

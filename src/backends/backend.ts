@@ -6,6 +6,7 @@ import type { Clock } from '../clock.ts'
 import type { Random } from '../random.ts'
 import type { Warn } from '../telemetry.ts'
 import type { Capabilities } from './capabilities.ts'
+import type { LeaseTerms } from './lease-policy.ts'
 import type { MessageType, Reply, Request } from './protocol/index.ts'
 import type { TransactionalEnqueue } from './transactional.ts'
 
@@ -33,6 +34,15 @@ export interface HintSubscription {
   stop(): void
 }
 
+/** A thread that renews the leases of one worker while its main loop cannot. */
+export interface LeaseKeeping {
+  /** False while it is being started or replaced: then the main loop alone renews. */
+  readonly isReady: boolean
+  /** Memory laid out as a `LeasePage`. */
+  addPage(memory: SharedArrayBuffer): void
+  stop(): void
+}
+
 export interface Backend {
   readonly name: string
   readonly capabilities: Capabilities
@@ -57,6 +67,8 @@ export interface Backend {
    * renewed before anything is claimed. It never rejects. Returns a function that removes it.
    */
   onChange(listener: () => Promise<void>): () => void
+  /** null: no thread of this store can, and leases are renewed on the main loop alone. */
+  keepLeases(terms: LeaseTerms): LeaseKeeping | null
   close(): Promise<void>
 }
 

@@ -25,6 +25,8 @@ export interface Capabilities {
   readonly ordering: readonly 'fifo'[]
   /** Where retention is applied. */
   readonly retention: 'process' | 'stored'
+  /** Who renews leases while the main loop is blocked: a `thread`, or nobody, because only the `main` loop can. */
+  readonly leaseKeeper: 'thread' | 'main'
   readonly schedules: boolean
   readonly continuations: boolean
   readonly partitions: boolean

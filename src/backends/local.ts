@@ -11,3 +11,6 @@ export function everyHint(stop: () => void): HintSubscription {
 
 /** `Backend.onChange` of a store that is never another one than before. */
 export const neverChanges = (): (() => void) => () => {}
+
+/** `Backend.keepLeases` of a store that nobody else can take a lease from while this process stands still. */
+export const keepsNoLeases = (): null => null

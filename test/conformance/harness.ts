@@ -31,6 +31,7 @@ import { idempotencySuite } from './idempotency.suite.ts'
 import { jobClaimSuite } from './job-claim.suite.ts'
 import { jobEnqueueSuite } from './job-enqueue.suite.ts'
 import { leaseSuite } from './lease.suite.ts'
+import { leaseKeeperSuite } from './lease-keeper.suite.ts'
 import { leaseLossSuite } from './lease-loss.suite.ts'
 import { lifecycleSuite } from './lifecycle.suite.ts'
 import { limitSuite } from './limit.suite.ts'
@@ -48,6 +49,7 @@ const SUITES = [
   jobClaimSuite,
   leaseSuite,
   leaseLossSuite,
+  leaseKeeperSuite,
   crashSuite,
   restartSuite,
   failureSuite,

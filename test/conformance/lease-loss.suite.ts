@@ -40,6 +40,70 @@ export function leaseLossSuite({ harness }: SuiteContext): void {
       expect((await hf.attempts(job.id)).map(({ outcome }) => outcome)).toEqual(['crashed', 'succeeded'])
     })
 
+    it('27 a lease that a write finds lost is lost for the whole attempt: signal, writes, outcome', async () => {
+      const hf = await harness().connect()
+      const other = await harness().connect()
+      const started = gate()
+      const mayWrite = gate()
+      const heard: string[] = []
+      const codeOf = (work: Promise<unknown>): Promise<string> =>
+        work.then(
+          () => 'done',
+          ({ code }: HoldfastError) => code,
+        )
+      const handler = handle(task, async (_input, ctx) => {
+        started.open()
+        await mayWrite.passed
+        heard.push(await codeOf(ctx.progress(1)), (ctx.signal.reason as HoldfastError).code)
+        heard.push(await codeOf(ctx.enqueue(task, 'never')), await codeOf(ctx.progress(2)))
+        return 'too late'
+      })
+      const job = await hf.enqueue(task, 'x')
+      const worker = await harness().worker(hf, { handlers: [handler], killGrace: '1h' })
+      const lost = nextEvent(worker, 'lost')
+      await started.passed
+      expect(await other.cancel(job.id, { force: true })).toBe('cancelled')
+      mayWrite.open()
+      expect(await lost).toMatchObject({ jobId: job.id })
+      expect(heard).toEqual(Array(4).fill('LEASE_LOST'))
+      expect((await hf.stats()).total).toBe(1)
+    })
+
+    it('27 F46 a handler that ignores its signal after the loss costs its slot for the grace, and stores nothing', async () => {
+      const hf = await harness().connect()
+      const other = await harness().connect()
+      const started = gate()
+      const mayEnd = gate()
+      const late: string[] = []
+      const ended = gate()
+      const handler = handle(task, async (input, ctx) => {
+        if (input !== 'deaf') return input
+        started.open()
+        await mayEnd.passed
+        // F47: from a timer, after its end, and twice.
+        for (const value of [1, 2]) {
+          await new Promise((resolve) => setTimeout(resolve, 1))
+          await ctx.progress(value).catch(({ code }: HoldfastError) => late.push(code))
+        }
+        ended.open()
+        return 'too late'
+      })
+      const deaf = await hf.enqueue(task, 'deaf')
+      const worker = await harness().worker(hf, { handlers: [handler], concurrency: 1, lease: 300 })
+      const lost = nextEvent(worker, 'lost')
+      await started.passed
+      expect(await other.cancel(deaf.id, { force: true })).toBe('cancelled')
+      await lost
+      const next = await hf.enqueue(task, 'next')
+      expect(await next.result()).toBe('next')
+      const before = await hf.get(deaf.id)
+      mayEnd.open()
+      await ended.passed
+      expect(late).toEqual(['LEASE_LOST', 'LEASE_LOST'])
+      expect(before?.state).toBe('cancelled')
+      expect(await hf.get(deaf.id)).toEqual(before)
+    })
+
     it('28 a lease lost at the end costs that outcome only; the worker goes on', async () => {
       const hf = await harness().connect()
       const other = await harness().connect()

@@ -6,6 +6,7 @@ import {
   checkLiveness,
   checkNoneLost,
   checkNoneOrphaned,
+  checkNoneTaken,
   checkOneJobPerKey,
   checkOneLease,
   checkOutcomesMatch,
@@ -343,6 +344,22 @@ const JUDGED: Readonly<Record<string, Judged>> = {
       ['left to expire', over()],
       ['never heard of again', started()],
       ['run only under the next grant', run({ ...over(again(120)), effects: [start(121, 'j', 120, 2)] })],
+    ],
+  },
+  'I19 none taken': {
+    check: (history) => checkNoneTaken(history, (job) => job === 'timed'),
+    good: [
+      ['run, ended, run again', run({ effects: [start(11, 'j', 10), ended(19, 'j', 10), start(31, 'j', 30, 2)] })],
+      ['two jobs at once', run({ effects: [start(11, 'j', 10), start(12, 'k', 10)] })],
+      ['beyond its own timeout', run({ effects: [start(11, 'timed', 10), start(31, 'timed', 30, 2)] })],
+    ],
+    bad: [
+      ['a third time', run({ effects: [start(1, 'j', 1), ended(2, 'j', 1), start(3, 'j', 3), start(4, 'j', 4)] })],
+      ['run again while it runs', run({ effects: [start(11, 'j', 10), start(31, 'j', 30, 2)] })],
+      [
+        'the end of another run',
+        run({ effects: [start(11, 'j', 10), ended(12, 'j', 9), start(31, 'j', 30, 2), ended(40, 'j', 10)] }),
+      ],
     ],
   },
   'I4 outcomes match': {

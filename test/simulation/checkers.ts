@@ -265,6 +265,20 @@ export function checkRunsExplained(
   })
 }
 
+/** I19: while main loops stand still and nothing else goes wrong, no job is taken from a handler that runs, within its own time. */
+export function checkNoneTaken(run: Run, isTimed: (job: JobId) => boolean): Violation[] {
+  return collect('I19/taken', (report) => {
+    const running = new Map<JobId, number>()
+    for (const { kind, job, epoch, at } of run.effects) {
+      const first = running.get(job)
+      if (kind === 'end' && first === epoch) running.delete(job)
+      if (kind !== 'start') continue
+      if (first !== undefined && !isTimed(job)) report(at, job, `starts under ${epoch} while it runs under ${first}`)
+      running.set(job, epoch)
+    }
+  })
+}
+
 /** I17: a paused lane gives nothing. */
 export function checkPauses(run: Run): Violation[] {
   return collect('I17', (report) => {

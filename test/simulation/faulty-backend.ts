@@ -3,11 +3,14 @@
  * The store executes messages one at a time and writes down what each did: this order is the truth that the checkers judge.
  * The network delays, loses, cuts, repeats and reorders as its faults say, all by one seeded source of chance.
  */
-import type { Backend, HintListener, HintSubscription } from '#dist/src/backends/backend.js'
+import type { Backend, HintListener, HintSubscription, LeaseKeeping } from '#dist/src/backends/backend.js'
+import type { LeaseTerms } from '#dist/src/backends/lease-policy.js'
+import { LeaseStandIn } from '#dist/src/backends/lease-stand-in.js'
 import { everyHint, neverChanges } from '#dist/src/backends/local.js'
 import { MEMORY_CAPABILITIES } from '#dist/src/backends/memory/backend.js'
 import { MemoryStore } from '#dist/src/backends/memory/store.js'
 import type { MessageType, Reply, Request } from '#dist/src/backends/protocol/index.js'
+import { withDeadline } from '#dist/src/clock.js'
 import { type ErrorCode, HoldfastError } from '#dist/src/errors.js'
 import { type Fact, factsOf } from './history.ts'
 import type { SeededRandom } from './random.ts'
@@ -111,12 +114,17 @@ function failure(code: ErrorCode, outcome: 'notDone' | 'unknown'): HoldfastError
   return new HoldfastError(code, `simulated: ${code}`, { details: { outcome } })
 }
 
+/** How long the thread waits for an answer that may never come. */
+const THREAD_CALL_MS = 200
+
 type Fate = 'answered' | 'refused' | 'lost' | 'cut' | 'unheard' | 'repeated'
 
 interface FaultyOptions {
   readonly faults: Faults
   readonly random: SeededRandom
   readonly overlapsTurns: boolean
+  /** Where leases are renewed while the process is blocked: a thread of it, with a way to the store of its own. */
+  readonly thread?: VirtualProcess
 }
 
 /** The store as one process reaches it. `faults` may be changed at any time; it counts for calls made from then on. */
@@ -127,7 +135,9 @@ export class FaultyBackend implements Backend {
   readonly limits = { enqueueJobs: 10, turnSettlements: 10, claimJobs: 10 }
   readonly overlapsTurns: boolean
   readonly onChange = neverChanges
-  faults: Faults
+  private readonly thread: { readonly standIn: LeaseStandIn; readonly way: FaultyBackend } | null
+  private boards = 0
+  private ownFaults: Faults
   private readonly process: VirtualProcess
   private readonly store: SimulatedStore
   private readonly random: SeededRandom
@@ -135,9 +145,43 @@ export class FaultyBackend implements Backend {
   constructor(process: VirtualProcess, store: SimulatedStore, options: FaultyOptions) {
     this.process = process
     this.store = store
-    this.faults = options.faults
+    this.ownFaults = options.faults
     this.random = options.random
     this.overlapsTurns = options.overlapsTurns
+    this.thread = options.thread === undefined ? null : this.startThread(options.thread, options)
+  }
+
+  private startThread(thread: VirtualProcess, { faults, overlapsTurns }: FaultyOptions): FaultyBackend['thread'] {
+    const way = new FaultyBackend(thread, this.store, { faults, random: this.random.fork(), overlapsTurns })
+    const standIn = new LeaseStandIn({
+      clock: thread,
+      timers: thread,
+      renew: (request) => {
+        this.store.count('stand-in')
+        return withDeadline(way.call('lease.renew', request), THREAD_CALL_MS, thread, () =>
+          failure('STORE_TIMEOUT', 'unknown'),
+        )
+      },
+    })
+    return { standIn, way }
+  }
+
+  get faults(): Faults {
+    return this.ownFaults
+  }
+
+  set faults(faults: Faults) {
+    this.ownFaults = faults
+    if (this.thread !== null) this.thread.way.faults = faults
+  }
+
+  keepLeases(terms: LeaseTerms): LeaseKeeping | null {
+    if (this.thread === null) return null
+    const { standIn } = this.thread
+    this.boards += 1
+    const id = this.boards
+    standIn.add(id, terms, [])
+    return { isReady: true, addPage: (memory) => standIn.addPage(id, memory), stop: () => standIn.remove(id) }
   }
 
   call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {

@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { StoreCaller } from '#dist/src/actors/store-call.js'
 import type { Backend, HintSubscription } from '#dist/src/backends/backend.js'
-import { everyHint, neverChanges } from '#dist/src/backends/local.js'
+import { everyHint, keepsNoLeases, neverChanges } from '#dist/src/backends/local.js'
 import { MEMORY_CAPABILITIES } from '#dist/src/backends/memory/backend.js'
 import type { MessageType, Reply, Request } from '#dist/src/backends/protocol/index.js'
 import { connectWith } from '#dist/src/client.js'
@@ -25,6 +25,7 @@ class ScriptedBackend implements Backend {
   readonly limits = { enqueueJobs: 10, turnSettlements: 10, claimJobs: 10 }
   readonly overlapsTurns = false
   readonly onChange = neverChanges
+  readonly keepLeases = keepsNoLeases
   readonly requests: unknown[] = []
   private readonly answers: Answer[]
 

@@ -30,7 +30,12 @@ export interface PlannedJob {
 }
 
 export type Mishap =
-  | { readonly kind: 'crash' | 'pause' | 'stop'; readonly at: number; readonly process: number; readonly forMs: number }
+  | {
+      readonly kind: 'crash' | 'pause' | 'block' | 'stop'
+      readonly at: number
+      readonly process: number
+      readonly forMs: number
+    }
   | { readonly kind: 'wallJump'; readonly at: number; readonly process: number; readonly byMs: number }
   | { readonly kind: 'storeJump'; readonly at: number; readonly byMs: number }
   | { readonly kind: 'storeDown'; readonly at: number; readonly forMs: number }
@@ -44,13 +49,14 @@ export type Mishap =
 
 export interface Scenario {
   readonly seed: number
-  /** Calm: no faults at all. Cuts: answers are cut and nothing else goes wrong. Storm: everything. */
-  readonly weather: 'calm' | 'cuts' | 'storm'
+  /** Calm: no faults at all. Cuts: answers are cut. Blocks: main loops stand still. Nothing else goes wrong then. Storm: everything. */
+  readonly weather: 'calm' | 'cuts' | 'blocks' | 'storm'
   /** Slots of a worker, by process; each process has `workers` of them on one client. */
   readonly workers: number
   readonly slots: readonly number[]
   readonly lanes: readonly string[]
   readonly leaseMs: number
+  readonly maxBlockedMs: number
   readonly pollMs: number
   readonly reapMs: number
   readonly killGraceMs: number
@@ -108,7 +114,7 @@ function planJob(random: SeededRandom, index: number, limits: JobLimits): Planne
 
 function planFaults(random: SeededRandom, leaseMs: number, weather: Scenario['weather']): Faults {
   const quiet = { ...NO_FAULTS, delayMs: random.pick([1, 40]), dropHints: random.pick([0, 1]) }
-  if (weather === 'calm') return quiet
+  if (weather === 'calm' || weather === 'blocks') return quiet
   if (weather === 'cuts') return { ...quiet, cutReply: random.next() * 0.3 }
   const sometimes = (most: number): number => (random.chance(0.5) ? random.next() * most : 0)
   return {
@@ -124,15 +130,23 @@ function planFaults(random: SeededRandom, leaseMs: number, weather: Scenario['we
   }
 }
 
-function planMishap(random: SeededRandom, limits: JobLimits & { readonly jobs: number }): Mishap {
+interface MishapLimits extends JobLimits {
+  readonly jobs: number
+  readonly weather: Scenario['weather']
+}
+
+function planMishap(random: SeededRandom, limits: MishapLimits): Mishap {
   const { leaseMs, untilMs, processes } = limits
   const at = random.integer(0, untilMs)
   const process = random.integer(0, processes - 1)
   const forMs = random.integer(1, 3 * leaseMs)
   const job = random.integer(0, limits.jobs - 1)
   const point = random.next()
+  if (limits.weather === 'blocks') return { kind: 'block', at, process, forMs }
   if (point < 0.2) return { kind: 'crash', at, process, forMs }
-  if (point < 0.4) return { kind: 'pause', at, process, forMs }
+  if (point < 0.3) return { kind: 'pause', at, process, forMs }
+  // The main loop alone stands still; its threads go on.
+  if (point < 0.4) return { kind: 'block', at, process, forMs }
   if (point < 0.5) return { kind: 'stop', at, process, forMs }
   if (point < 0.58) return { kind: 'wallJump', at, process, byMs: random.integer(-3_600_000, 3_600_000) }
   if (point < 0.64) return { kind: 'storeJump', at, byMs: random.integer(-2 * leaseMs, 2 * leaseMs) }
@@ -143,15 +157,21 @@ function planMishap(random: SeededRandom, limits: JobLimits & { readonly jobs: n
 
 export function planScenario(seed: number): Scenario {
   const random = new SeededRandom(seed)
-  const weather = random.pick(['calm', 'calm', 'cuts', ...Array.from({ length: 7 }, () => 'storm' as const)] as const)
+  const weather = random.pick([
+    'calm',
+    'calm',
+    'cuts',
+    'blocks',
+    ...Array.from({ length: 7 }, () => 'storm' as const),
+  ] as const)
   const processes = random.integer(1, 4)
   // Where answers are cut, a lease must outlive several tries in a row: none may be lost by bad luck alone.
   const leaseMs = weather === 'cuts' ? 6_000 : random.pick([400, 1_000, 3_000])
-  const untilMs = leaseMs * random.integer(1, weather === 'storm' ? 8 : 2)
+  const untilMs = leaseMs * random.integer(1, weather === 'storm' || weather === 'blocks' ? 8 : 2)
   const lanes = random.chance(0.5) ? ['a'] : ['a', 'b']
   const limits = { lanes, leaseMs, processes, untilMs }
   const jobs = random.integer(1, random.pick([3, 10, 40]))
-  const mishaps = weather === 'storm' ? random.integer(0, 8) : 0
+  const mishaps = weather === 'storm' ? random.integer(0, 8) : weather === 'blocks' ? random.integer(1, 4) : 0
   return {
     seed,
     weather,
@@ -160,6 +180,7 @@ export function planScenario(seed: number): Scenario {
     slots: Array.from({ length: processes }, () => random.pick([1, 2, 4, 16])),
     lanes,
     leaseMs,
+    maxBlockedMs: weather === 'blocks' ? 3_600_000 : random.pick([0, leaseMs, 60_000, 60_000]),
     pollMs: random.integer(100, 1_000),
     reapMs: random.integer(200, 1_000),
     killGraceMs: random.integer(10, 300),
@@ -169,7 +190,7 @@ export function planScenario(seed: number): Scenario {
     retryCapMs: random.integer(300, 2_000),
     jobs: Array.from({ length: jobs }, (_, index) => planJob(random, index, limits)),
     faults: planFaults(random, leaseMs, weather),
-    mishaps: Array.from({ length: mishaps }, () => planMishap(random, { ...limits, jobs })),
+    mishaps: Array.from({ length: mishaps }, () => planMishap(random, { ...limits, jobs, weather })),
     healAt: untilMs,
   }
 }

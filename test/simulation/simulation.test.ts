@@ -16,7 +16,9 @@ const RUN_TWICE_EVERY = 100
 /** What must not be so rare that a run of this size never sees it, with the least number of times for 2,000 seeds. */
 const SOMETIMES: Readonly<Record<string, number>> = {
   crash: 200,
-  pause: 200,
+  pause: 150,
+  block: 150,
+  'stand-in': 500,
   stop: 100,
   storeJump: 50,
   storeDown: 50,

@@ -13,6 +13,7 @@ import {
   checkLiveness,
   checkNoneLost,
   checkNoneOrphaned,
+  checkNoneTaken,
   checkPunctual,
   checkRunsExplained,
   checkSafety,
@@ -35,6 +36,8 @@ interface Input {
 /** One incarnation of a process: its clock and timers, its way to the store, its client and its worker. */
 interface Incarnation {
   readonly process: VirtualProcess
+  /** The one that renews leases. */
+  readonly thread: VirtualProcess
   readonly backend: FaultyBackend
   readonly client: Holdfast
   readonly workers: Worker[]
@@ -86,10 +89,16 @@ export class System {
     const { scenario } = this
     this.incarnations += 1
     const process = this.world.process(`p${index}.${this.incarnations}`)
+    const thread = this.world.process(`${process.name}.thread`)
     const faults = this.isHealed ? NO_FAULTS : scenario.faults
     // Of all processes one half sends a turn beside another, the other half does not.
     const overlapsTurns = this.incarnations % 2 === 0
-    const backend = new FaultyBackend(process, this.store, { faults, random: this.random.fork(), overlapsTurns })
+    const backend = new FaultyBackend(process, this.store, {
+      faults,
+      random: this.random.fork(),
+      overlapsTurns,
+      thread,
+    })
     const client = connectWith({
       backend,
       clock: process,
@@ -101,7 +110,7 @@ export class System {
         ...{ keepCompleted: 'forever', keepCancelled: 'forever', keepDead: 'forever' },
       },
     })
-    const incarnation: Incarnation = { process, backend, client, workers: [] }
+    const incarnation: Incarnation = { process, thread, backend, client, workers: [] }
     this.alive[index] = incarnation
     for (let number = 1; number <= scenario.workers; number += 1) {
       void this.startWorker(incarnation, { id: `${process.name}.${number}`, concurrency: scenario.slots[index] ?? 1 })
@@ -117,7 +126,13 @@ export class System {
     const worker = await client.worker({
       ...options,
       lanes: scenario.lanes,
-      ...{ lease: scenario.leaseMs, poll: scenario.pollMs, reap: scenario.reapMs, killGrace: scenario.killGraceMs },
+      ...{
+        lease: scenario.leaseMs,
+        maxBlocked: scenario.maxBlockedMs,
+        poll: scenario.pollMs,
+        reap: scenario.reapMs,
+        killGrace: scenario.killGraceMs,
+      },
       handlers: [
         handle(TASK, (input, ctx) => {
           if (started !== null && started.activeJobs > started.concurrency) {
@@ -232,6 +247,7 @@ export class System {
         return
       case 'crash':
       case 'pause':
+      case 'block':
       case 'stop':
         this.disturb(mishap)
         return
@@ -247,9 +263,13 @@ export class System {
   }: Extract<Mishap, { readonly forMs: number; readonly process: number }>): void {
     const incarnation = this.alive[index]
     if (incarnation === null || incarnation === undefined || incarnation.process.isPaused) return
-    if (kind === 'pause') {
-      incarnation.process.pause()
-      this.world.after(forMs, () => incarnation.process.resume())
+    const { process, thread } = incarnation
+    if (kind === 'pause' || kind === 'block') {
+      const stopped = kind === 'pause' ? [process, thread] : [process]
+      for (const each of stopped) each.pause()
+      this.world.after(forMs, () => {
+        for (const each of stopped) each.resume()
+      })
       return
     }
     this.alive[index] = null
@@ -257,7 +277,8 @@ export class System {
       if (this.alive[index] === null) this.boot(index)
     }
     if (kind === 'crash') {
-      incarnation.process.kill()
+      process.kill()
+      thread.kill()
       this.world.after(forMs, reboot)
       return
     }
@@ -298,7 +319,7 @@ export class System {
       if (incarnation === null) this.boot(index)
       else {
         incarnation.backend.faults = NO_FAULTS
-        if (incarnation.process.isPaused) incarnation.process.resume()
+        for (const each of [incarnation.process, incarnation.thread]) if (each.isPaused) each.resume()
       }
     })
   }
@@ -314,6 +335,11 @@ export class System {
 
   private isDrained(): boolean {
     return this.dump().every(({ state }) => isTerminal(state)) && this.world.time >= this.lastProduction
+  }
+
+  private isTimed(id: string): boolean {
+    const ref = [...this.produced.values()].find((each) => each.id === id)?.ref
+    return this.scenario.jobs.some((job) => job.ref === ref && (job.timeoutMs !== null || job.deadlineInMs !== null))
   }
 
   private get lastProduction(): number {
@@ -338,6 +364,7 @@ export class System {
       ...checkNoneLost(run),
       ...checkLiveness(run, deadline),
       ...(scenario.weather === 'cuts' ? checkNoneOrphaned(run) : []),
+      ...(scenario.weather === 'blocks' ? checkNoneTaken(run, (id) => this.isTimed(id)) : []),
       ...(scenario.weather === 'calm' ? checkRunsExplained(run, { faultFree: true }) : []),
       ...(scenario.weather === 'calm' && isRoomy
         ? checkPunctual(run, {

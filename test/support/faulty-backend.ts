@@ -16,6 +16,7 @@ export function over(backend: Backend, changes: Partial<Backend>): Backend {
     subscribe: (...subscription) => backend.subscribe(...subscription),
     awaitEnds: (lane, listener) => backend.awaitEnds(lane, listener),
     onChange: (listener) => backend.onChange(listener),
+    keepLeases: (terms) => backend.keepLeases(terms),
     close: () => backend.close(),
     ...changes,
   }

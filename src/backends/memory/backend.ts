@@ -5,7 +5,7 @@
 import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import { EndListeners, lanesEnded } from '../end-listeners.ts'
-import { everyHint, neverChanges } from '../local.ts'
+import { everyHint, keepsNoLeases, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { MemoryStore } from './store.ts'
 
@@ -18,6 +18,7 @@ export const MEMORY_CAPABILITIES: Capabilities = Object.freeze({
   notifications: 'process',
   ordering: Object.freeze(['fifo'] as const),
   retention: 'process',
+  leaseKeeper: 'main',
   schedules: false,
   continuations: false,
   partitions: false,
@@ -56,6 +57,7 @@ export class MemoryBackend implements Backend {
   readonly transactional = null
   readonly limits = { enqueueJobs: 10_000, turnSettlements: 10_000, claimJobs: 10_000 }
   readonly onChange = neverChanges
+  readonly keepLeases = keepsNoLeases
   private readonly shared: Shared
 
   constructor(name: string, options: BackendOptions) {

@@ -2,10 +2,20 @@
  * The PostgreSQL store behind the backend interface: opens the link, brings the tables up to date, runs each message as a plan, and
  * tells idle workers of new jobs. Nothing here needs a restart after an outage.
  */
+import { systemTimers } from '../../clock.ts'
 import { HoldfastError, isHoldfastError } from '../../errors.ts'
-import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
+import type {
+  Backend,
+  BackendOptions,
+  CancelListener,
+  HintListener,
+  HintSubscription,
+  LeaseKeeping,
+} from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import { lanesEnded } from '../end-listeners.ts'
+import type { LeaseTerms } from '../lease-policy.ts'
+import { type LeaseThread, openLeaseThread } from '../lease-thread.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { type PlannedType, plansOf } from '../sql/handlers.ts'
 import { hintsOf } from '../sql/hint.ts'
@@ -19,6 +29,7 @@ import type { PostgresLink } from './link.ts'
 import { type PostgresLocation, serverOf } from './location.ts'
 import { checkLedger, migrate } from './migrate.ts'
 import { openWake } from './open-wake.ts'
+import { placeOf } from './renewer.ts'
 import { missingRights } from './rights.ts'
 import { Runner } from './runner.ts'
 import { durabilityOf } from './server-facts.ts'
@@ -38,6 +49,7 @@ export const POSTGRES_CAPABILITIES: Capabilities = Object.freeze({
   notifications: 'network',
   ordering: Object.freeze(['fifo'] as const),
   retention: 'stored',
+  leaseKeeper: 'thread',
   schedules: false,
   continuations: false,
   partitions: false,
@@ -60,6 +72,7 @@ interface Parts {
   readonly upkeep: Upkeep
   readonly sweep: Sweep
   readonly options: PostgresBackendOptions
+  readonly leases: LeaseThread | null
 }
 
 export class PostgresBackend implements Backend {
@@ -77,7 +90,11 @@ export class PostgresBackend implements Backend {
   private constructor(parts: Parts) {
     this.parts = parts
     this.transactional = parts.transactional
-    this.capabilities = Object.freeze({ ...POSTGRES_CAPABILITIES, durability: durabilityOf(parts.link.facts) })
+    this.capabilities = Object.freeze({
+      ...POSTGRES_CAPABILITIES,
+      durability: durabilityOf(parts.link.facts),
+      leaseKeeper: parts.leases === null ? 'main' : 'thread',
+    })
   }
 
   /** Rejects with STORE_UNAVAILABLE, STORE_DENIED, UNSUPPORTED or STORE_SCHEMA_TOO_NEW, naming the server, never its password. */
@@ -102,8 +119,10 @@ export class PostgresBackend implements Backend {
       const { wake, ends } = await openWake(link, options)
       const { schema } = location
       const sweep = new Sweep(link, schema, options.clock)
-      const parts = { link, runner, schema, schemaVersion: version, wake, ends, transactional, upkeep, sweep, options }
-      return new PostgresBackend(parts)
+      const place = placeOf(location, { namespace, ns, isPooled: link.facts.isPooled })
+      const leases = openLeaseThread(place, { ...options, timers: systemTimers })
+      const rest = { wake, ends, transactional, upkeep, sweep, options, leases }
+      return new PostgresBackend({ link, runner, schema, schemaVersion: version, ...rest })
     } catch (error) {
       await link.close()
       throw error
@@ -178,10 +197,14 @@ export class PostgresBackend implements Backend {
     return this.parts.link.onChange(listener)
   }
 
+  keepLeases(terms: LeaseTerms): LeaseKeeping | null {
+    return this.parts.leases?.keep(terms) ?? null
+  }
+
   async close(): Promise<void> {
     this.isClosed = true
     this.parts.ends.close()
-    await this.parts.wake.close()
+    await Promise.all([this.parts.leases?.close(), this.parts.wake.close()])
     await this.parts.link.close()
   }
 }

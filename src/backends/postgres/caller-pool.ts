@@ -6,8 +6,9 @@ import type { Pool, PoolClient } from 'pg'
 import type { Deadlines } from '../../deadlines.ts'
 import { invalidArgument } from '../../errors.ts'
 import { Borrowing, type ClientSource } from './client-source.ts'
-import { addressOf, DEFAULT_PORT, DEFAULT_SCHEMA, type PoolLocation, schemaProblem } from './location.ts'
+import { addressOf, DEFAULT_PORT, DEFAULT_SCHEMA, type PoolLocation, schemaProblem, type Target } from './location.ts'
 import type { PoolOptions } from './pool-options.ts'
+import type { DriverTls } from './tls.ts'
 import { isPostgresUrl, parseTarget } from './url.ts'
 import type { Wiring } from './wiring.ts'
 
@@ -49,6 +50,46 @@ function serverOfPool({ options }: Pool): string {
   const { host, port, database } = options
   if (typeof host !== 'string' || host === '') return 'the given pool'
   return `${addressOf({ host, port: Number(port ?? DEFAULT_PORT) })}${database === undefined ? '' : `, database ${database}`}`
+}
+
+/** What the files of a URL would say; a pool has it in its own options. */
+const NO_FILES = { rootFile: undefined, certificateFile: undefined, keyFile: undefined }
+
+export interface PoolTarget {
+  readonly target: Target
+  readonly tls: DriverTls | null
+}
+
+/**
+ * Where the pool's connections go, in plain data, so that another thread can go there too. null: a function is in it, or something
+ * that only the driver understands.
+ */
+export function targetOfPool({ options }: Pool): PoolTarget | null {
+  const { connectionString, host, port, user, password, database, ssl, stream, Client, application_name } = options
+  if (stream !== undefined || Client !== undefined || typeof password === 'function') return null
+  if (connectionString !== undefined) {
+    const isPlain = ssl === undefined && isPostgresUrl(connectionString)
+    return isPlain ? targetOfUrl(connectionString) : null
+  }
+  // Then the driver would ask the environment how to encrypt.
+  if (ssl === undefined && process.env.PGSSLMODE !== undefined) return null
+  if (host === undefined && process.env.PGHOST !== undefined) return null
+  const tls = typeof ssl === 'object' ? { ...ssl, ...(ssl.key === undefined ? {} : { key: ssl.key }) } : (ssl ?? false)
+  const target = {
+    endpoints: [{ host: host ?? 'localhost', port: Number(port ?? DEFAULT_PORT) }],
+    ...{ database, user, password },
+    tls: { mode: 'disable', ...NO_FILES },
+    applicationName: application_name ?? 'holdfast',
+  } as const
+  return { target, tls }
+}
+
+function targetOfUrl(url: string): PoolTarget | null {
+  try {
+    return { target: parseTarget(url), tls: null }
+  } catch {
+    return null
+  }
 }
 
 export class CallerPool implements ClientSource {

@@ -23,11 +23,23 @@ export async function openLink(location: PostgresLocation, options: LinkOptions)
   const wiring = wiringOf(options)
   const deadlines = new Deadlines(wiring.clock, wiring.timers)
   const source = await openSource(location, wiring, deadlines)
+  return linkOver({ source, wiring, deadlines, isPooled: location.isPooled }, options.openDeadlineMs)
+}
+
+export interface LinkParts {
+  readonly source: OwnPool | CallerPool
+  readonly wiring: Wiring
+  readonly deadlines: Deadlines
+  readonly isPooled: boolean
+}
+
+export async function linkOver(parts: LinkParts, openDeadlineMs: number): Promise<PostgresLink> {
+  const { source, wiring } = parts
   const settings = new SettingsCheck(source.server, wiring.warn)
-  const link = new PostgresLink({ source, wiring, deadlines, settings, isPooled: location.isPooled })
+  const link = new PostgresLink({ ...parts, settings })
   source.onIdleError((error) => link.idleLost(error))
   try {
-    await untilConnected(link, wiring, options.openDeadlineMs)
+    await untilConnected(link, wiring, openDeadlineMs)
     return link
   } catch (error) {
     await link.close()

@@ -4,8 +4,10 @@
  */
 import { systemTimers, withDeadline } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
-import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
+import type { Backend, BackendOptions, HintListener, HintSubscription, LeaseKeeping } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import type { LeaseTerms } from '../lease-policy.ts'
+import { type LeaseThread, openLeaseThread } from '../lease-thread.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { openServers } from './connect.ts'
 import { Ends } from './ends.ts'
@@ -26,6 +28,7 @@ export const REDIS_CAPABILITIES: Capabilities = Object.freeze({
   notifications: 'network',
   ordering: Object.freeze(['fifo'] as const),
   retention: 'stored',
+  leaseKeeper: 'thread',
   schedules: false,
   continuations: false,
   partitions: false,
@@ -60,6 +63,7 @@ interface Parts {
   readonly store: RedisStore
   readonly wake: Wake
   readonly ends: Ends
+  readonly leases: LeaseThread | null
 }
 
 export class RedisBackend implements Backend {
@@ -77,7 +81,10 @@ export class RedisBackend implements Backend {
 
   private constructor(parts: Parts) {
     this.parts = parts
-    this.capabilities = capabilitiesOf(parts.servers.facts())
+    this.capabilities = Object.freeze({
+      ...capabilitiesOf(parts.servers.facts()),
+      leaseKeeper: parts.leases === null ? 'main' : 'thread',
+    })
     parts.servers.onChange(() => {
       parts.store.registry.forget()
       return Promise.resolve()
@@ -100,7 +107,8 @@ export class RedisBackend implements Backend {
     const wake = new Wake({ session, clock, timers, random })
     const ends = new Ends({ session, clock, timers })
     const store = new RedisStore(session, { clock, lanes: wake, onEnded: (lane) => ends.ended(lane) })
-    return new RedisBackend({ servers, store, wake, ends })
+    const leases = openLeaseThread({ kind: 'redis', location, namespace }, { ...options, timers })
+    return new RedisBackend({ servers, store, wake, ends, leases })
   }
 
   call<T extends MessageType>(type: T, request: Request<T>): Promise<Reply<T>> {
@@ -122,10 +130,14 @@ export class RedisBackend implements Backend {
     return this.parts.servers.onChange(listener)
   }
 
+  keepLeases(terms: LeaseTerms): LeaseKeeping | null {
+    return this.parts.leases?.keep(terms) ?? null
+  }
+
   async close(): Promise<void> {
     this.isClosed = true
     this.parts.wake.close()
     this.parts.ends.close()
-    await this.parts.servers.close()
+    await Promise.all([this.parts.leases?.close(), this.parts.servers.close()])
   }
 }

@@ -19,6 +19,8 @@ export interface ServersOptions extends BackendOptions {
   readonly timers?: Timers
   /** Deadline of one call; 2 s. */
   readonly callTimeoutMs?: number
+  /** What the connections are for, in their name, where it is not everything. */
+  readonly purpose?: string
 }
 
 /** What is opened: it can be asked to connect before it is used. */
@@ -34,7 +36,7 @@ export async function openServers(location: RedisLocation, options: ServersOptio
     timers: options.timers ?? systemTimers,
     random: options.random,
     callTimeoutMs: options.callTimeoutMs ?? CALL_TIMEOUT_MS,
-    clientName: `holdfast:${options.namespace}`,
+    clientName: `holdfast:${options.namespace}${options.purpose === undefined ? '' : `:${options.purpose}`}`,
     settings,
   }
   const servers: Opening =

@@ -2,11 +2,20 @@
  * The SQLite store behind the backend interface, on the main thread: posts each message to the thread of the store and
  * waits. A thread that dies takes the calls in flight with it, outcome unknown; the next call starts another.
  */
-import { systemClock } from '../../clock.ts'
+import { sharedMonotonic, systemClock } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
-import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
+import type {
+  Backend,
+  BackendOptions,
+  CancelListener,
+  HintListener,
+  HintSubscription,
+  LeaseKeeping,
+} from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import { EndListeners } from '../end-listeners.ts'
+import { LeaseBoards } from '../lease-boards.ts'
+import type { LeaseTerms } from '../lease-policy.ts'
 import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { hintsOf } from '../sql/hint.ts'
@@ -26,6 +35,7 @@ export const SQLITE_CAPABILITIES: Capabilities = Object.freeze({
   notifications: 'sameHost',
   ordering: Object.freeze(['fifo'] as const),
   retention: 'stored',
+  leaseKeeper: 'thread',
   schedules: false,
   continuations: false,
   partitions: false,
@@ -42,6 +52,7 @@ export const SQLITE_MEMORY_CAPABILITIES: Capabilities = Object.freeze({
   transactionalEnqueue: false,
   notifications: 'process',
   retention: 'process',
+  leaseKeeper: 'main',
 })
 
 export class SqliteBackend implements Backend {
@@ -56,6 +67,10 @@ export class SqliteBackend implements Backend {
   private readonly cancelListeners = new Set<CancelListener>()
   private readonly ends = new EndListeners()
   private thread: StoreThread | null = null
+  private readonly boards = new LeaseBoards({
+    post: (message) => this.thread?.tell(message),
+    isReady: () => this.thread !== null,
+  })
   private isClosed = false
 
   private constructor(options: SqliteBackendOptions) {
@@ -86,7 +101,8 @@ export class SqliteBackend implements Backend {
     if (this.thread !== null) return this.thread
     const { path, namespace, readonly = false, create = true, busyDeadlineMs } = this.options
     const store = { path, namespace, readonly, create, ...(busyDeadlineMs === undefined ? {} : { busyDeadlineMs }) }
-    const thread: StoreThread = this.spawn({ store })
+    const originMs = sharedMonotonic() - this.options.clock.monotonic()
+    const thread: StoreThread = this.spawn({ store, boards: this.boards.list(), originMs })
     this.thread = thread
     if (this.isWatching) thread.watch(true)
     return thread
@@ -150,6 +166,12 @@ export class SqliteBackend implements Backend {
     const before = this.isWatching
     change()
     if (this.isWatching !== before) this.thread?.watch(this.isWatching)
+  }
+
+  keepLeases(terms: LeaseTerms): LeaseKeeping | null {
+    // The thread renews by the system's clock, and would shorten leases of another one.
+    const isPossible = this.capabilities.leaseKeeper === 'thread' && this.options.clock === systemClock
+    return isPossible ? this.boards.open(terms) : null
   }
 
   /** Finishes what was sent, writes the log back, ends the thread. */

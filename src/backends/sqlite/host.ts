@@ -4,6 +4,7 @@
  * thrown away and opened afresh, since its view of the file can no longer be trusted.
  */
 
+import type { Reply, Request } from '../protocol/index.ts'
 import { MEMORY_PATH, type Surroundings } from './connection.ts'
 import { storeError, toWire } from './errors.ts'
 import { type Call, runGroup } from './group-commit.ts'
@@ -66,6 +67,12 @@ export class StoreHost {
     } catch {
       // What could be told has been told with the failed call.
     }
+  }
+
+  /** For the leases of a main loop that cannot ask. Throws while there is no store; the next call opens it. */
+  renew(request: Request<'lease.renew'>): Reply<'lease.renew'> {
+    if (this.store === null) throw new Error('the store is not open')
+    return this.store.call('lease.renew', request)
   }
 
   /** Says so when another connection has committed since the last look. */

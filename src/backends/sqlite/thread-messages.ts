@@ -1,4 +1,5 @@
 /** What crosses between the backend on the main thread and the thread of its store: plain data, both ways. */
+import type { BoardMessage, ToKeeper } from '../lease-thread-messages.ts'
 import type { MessageType, Reply } from '../protocol/index.ts'
 import type { WireError } from './errors.ts'
 import type { Call } from './group-commit.ts'
@@ -7,13 +8,16 @@ import type { SqliteStoreOptions } from './store.ts'
 /** Handed to the thread when it starts. */
 export interface ThreadData {
   readonly store: SqliteStoreOptions
+  /** Leases to renew while the main loop cannot, and what its clock showed when the one of all threads showed nothing. */
+  readonly boards: readonly BoardMessage[]
+  readonly originMs: number
 }
 
 export type ToThread =
   | (Call & { readonly kind: 'call'; readonly id: number })
   /** Whether somebody wants to hear of commits by other connections. */
   | { readonly kind: 'watch'; readonly isWatching: boolean }
-  | { readonly kind: 'close' }
+  | ToKeeper
 
 export type FromThread =
   | { readonly kind: 'opened' }

@@ -4,6 +4,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { HoldfastError } from '../../errors.ts'
+import type { ToKeeper } from '../lease-thread-messages.ts'
 import type { MessageType, Reply } from '../protocol/index.ts'
 import { fromWire } from './errors.ts'
 import type { Call } from './group-commit.ts'
@@ -80,6 +81,11 @@ export class StoreThread {
 
   watch(isWatching: boolean): void {
     this.post({ kind: 'watch', isWatching })
+  }
+
+  /** Tells of leases to renew while the main loop cannot. */
+  tell(message: ToKeeper): void {
+    this.post(message)
   }
 
   /** Ends the thread once all that was sent is done. */

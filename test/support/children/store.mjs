@@ -5,7 +5,8 @@ const dist = process.env.HOLDFAST_DIST ?? new URL('../../../dist', import.meta.u
 
 export const holdfast = await import(`${dist}/src/index.js`)
 const { openBackend } = await import(`${dist}/src/backends/open.js`)
-const { systemClock } = await import(`${dist}/src/clock.js`)
+const { connectWith } = await import(`${dist}/src/client.js`)
+const { systemClock, systemTimers } = await import(`${dist}/src/clock.js`)
 const { systemRandom } = await import(`${dist}/src/random.js`)
 
 const [, , url, namespace, ...rest] = process.argv
@@ -13,8 +14,19 @@ export const args = rest
 
 const platform = { clock: systemClock, random: systemRandom, warn: () => {}, openDeadlineMs: 10_000 }
 const more = JSON.parse(process.env.HOLDFAST_CHILD_OPTIONS ?? '{}')
-export const connect = () => holdfast.connect(url, { namespace, ...more })
 export const openRaw = () => openBackend(url, { ...platform, namespace })
+
+/** `onCall` hears of every call to the store before it is made. */
+export const connect = async (onCall) => {
+  if (onCall === undefined) return holdfast.connect(url, { namespace, ...more })
+  const backend = await openRaw()
+  const { call } = backend
+  backend.call = (type, request) => {
+    onCall(type)
+    return call.call(backend, type, request)
+  }
+  return connectWith({ ...platform, timers: systemTimers, backend, options: { namespace, ...more } })
+}
 
 export const say = (...words) => process.stdout.write(`${words.join(' ')}\n`)
 
