@@ -4,7 +4,7 @@ export type { JobEvent, JobEventType } from './actors/job-machine.ts'
 export { jobMachine } from './actors/job-machine.ts'
 export type { Inspect } from './actors/lifecycle.ts'
 export type { Capabilities } from './backends/capabilities.ts'
-export type { LaneStats } from './backends/protocol/index.ts'
+export type { LaneStats, RateLimit, ThrottleReason } from './backends/protocol/index.ts'
 export type { TransactionHandle, TransactionRows, TransactionValue } from './backends/transactional.ts'
 export type { ConnectOptions, Holdfast, StoreClient, StorePool } from './client.ts'
 export { connect } from './client.ts'
@@ -39,6 +39,14 @@ export type {
 export { JOB_STATES } from './job.ts'
 export type { JobHandle } from './job-handle.ts'
 export type { EnqueueRequest, JobPage, ListOptions, ReplayOptions } from './job-operations.ts'
+export type {
+  EnqueueRate,
+  LanePolicy,
+  LanePolicyOptions,
+  LanePolicyReport,
+  StartRate,
+  ThrottleCount,
+} from './lane-policy.ts'
 export type { Migrated, MigrateOptions } from './migrate.ts'
 export { migrate } from './migrate.ts'
 export type { Health, Maintained, Stats } from './store-operations.ts'

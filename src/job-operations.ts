@@ -18,6 +18,7 @@ import {
 } from './config.ts'
 import type { EnqueueOptions, JobContract } from './contract.ts'
 import { checkInput, type DefinitionContext, type EnqueueTarget, toDefinition, toTarget } from './enqueue.ts'
+import { requireAccepted } from './enqueue-refusal.ts'
 import { type EnqueueTxRequest, enqueueTx } from './enqueue-tx.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
 import { type Explanation, explainJob } from './explain.ts'
@@ -117,17 +118,19 @@ export class JobOperations {
       ),
     )
     const size = this.#context.backend.backend.limits.enqueueJobs
-    const handles: JobHandle[] = []
+    const all: EnqueueResult[] = []
     for (let from = 0; from < definitions.length; from += size) {
       const jobs = definitions.slice(from, from + size)
       const { results } = await this.#context.backend.ask('job.enqueue', { jobs, resend: false })
-      handles.push(...jobs.map((_, index) => this.#handle(results[index])))
+      all.push(...results)
+      requireAccepted(all)
     }
-    return handles
+    return definitions.map((_, index) => this.#handle(all[index]))
   }
 
   #handle(result: EnqueueResult | undefined): JobHandle {
     if (result === undefined) throw new HoldfastError('INTERNAL', 'the store left an enqueue unanswered')
+    requireAccepted([result])
     return createHandle(
       { id: result.id, deduplicated: result.outcome === 'deduplicated', isCommitted: true },
       this.#context,
@@ -238,6 +241,7 @@ export class JobOperations {
       retry: source.maxAttemptsFixed ? source.retry : null,
       maxCrashes: source.maxCrashes,
       idempotencyKey: null,
+      concurrencyKey: source.concurrencyKey,
       metadata: source.metadata,
       traceId: source.traceId,
       keepResultMs: source.keepResultMs,

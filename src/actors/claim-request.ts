@@ -1,5 +1,5 @@
 /** The claims of one dispatcher: each has a name of its own, and each lane has its turn to be the first that is looked at. */
-import type { Claim } from '../backends/protocol/index.ts'
+import type { Claim, Grant } from '../backends/protocol/index.ts'
 import { nonce } from '../random.ts'
 import type { DispatcherOptions } from './dispatcher-options.ts'
 
@@ -27,4 +27,10 @@ export class ClaimRequests {
       keepDeadMs: env.retention.deadMs,
     }
   }
+}
+
+/** When a job is due or a rate permits the next start, whichever comes first. */
+export function nextChanceInMs({ dueInMs, throttled = [] }: Grant): number | null {
+  const times = [dueInMs, ...throttled.map(({ inMs }) => inMs)].filter((inMs) => inMs !== null)
+  return times.length === 0 ? null : Math.min(...times)
 }

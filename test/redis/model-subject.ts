@@ -8,7 +8,7 @@ import type { BackendOptions } from '#dist/src/backends/backend.js'
 import type { MessageType, Reply, Request, StoredJob } from '#dist/src/backends/protocol/index.js'
 import { RedisBackend } from '#dist/src/backends/redis/backend.js'
 import { parseRedisUrl } from '#dist/src/backends/redis/url.js'
-import type { Answers, Subject } from '../model/store-pair.ts'
+import { type Answers, likewise, type Subject } from '../model/store-pair.ts'
 import type { ServerClock } from '../support/clock/server-clock.ts'
 import { storeOptions } from '../support/store-options.ts'
 
@@ -68,13 +68,6 @@ function excuseJobs<R extends { readonly jobs: readonly (StoredJob | null)[] }>(
 /** Not where the clock went back in between. */
 const isNewestFirst = (jobs: readonly StoredJob[]): boolean =>
   jobs.every(({ createdAt }, index) => (jobs[index - 1]?.createdAt ?? createdAt) >= createdAt)
-
-/** The same jobs with their lanes mixed as is wanted; each lane keeps its order. */
-function likewise(actual: readonly StoredJob[], expected: readonly StoredJob[]): readonly StoredJob[] {
-  const rest = new Map<string, StoredJob[]>()
-  for (const job of actual) rest.set(job.lane, [...(rest.get(job.lane) ?? []), job])
-  return expected.flatMap(({ lane }) => rest.get(lane)?.shift() ?? []).concat([...rest.values()].flat())
-}
 
 type Turn = Reply<'job.turn'>
 

@@ -4,6 +4,7 @@
  */
 import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import { freedLanes } from '../freed.ts'
 import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { MemoryStore } from './store.ts'
@@ -21,7 +22,7 @@ export const MEMORY_CAPABILITIES: Capabilities = Object.freeze({
   continuations: false,
   partitions: false,
   streams: false,
-  rateLimits: false,
+  rateLimits: true,
 })
 
 interface Shared {
@@ -59,6 +60,9 @@ export class MemoryBackend implements Backend {
       const handler = this.shared.store.handlers[type] as (request: Request<T>) => Reply<T>
       const reply = handler(request)
       if (type === 'job.enqueue' || type === 'job.promote' || type === 'queue.policy') this.hint(null)
+      else {
+        for (const lane of freedLanes(type, request, reply)) if (this.shared.store.isLimited(lane)) this.hint(lane)
+      }
       return Promise.resolve(reply)
     } catch (error) {
       return Promise.reject(error)

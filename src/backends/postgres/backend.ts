@@ -5,12 +5,13 @@
 import { HoldfastError } from '../../errors.ts'
 import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import { LimitedLanes } from '../freed.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { type PlannedType, plansOf } from '../sql/handlers.ts'
 import { hintsOf } from '../sql/hint.ts'
 import { change, type Plan, read } from '../sql/plan.ts'
 import { channelOf } from './channel.ts'
-import { turn } from './claim.ts'
+import { fence, turn } from './claim.ts'
 import { openLink } from './connect.ts'
 import type { Link } from './link.ts'
 import { type PostgresLocation, serverOf } from './location.ts'
@@ -38,7 +39,7 @@ export const POSTGRES_CAPABILITIES: Capabilities = Object.freeze({
   continuations: false,
   partitions: false,
   streams: false,
-  rateLimits: false,
+  rateLimits: true,
 })
 
 export interface PostgresBackendOptions extends BackendOptions {
@@ -61,7 +62,8 @@ export class PostgresBackend implements Backend {
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
   readonly overlapsTurns = false
   private readonly parts: Parts
-  private readonly plans = plansOf({ turn })
+  private readonly plans = plansOf({ turn, fence })
+  private readonly limited = new LimitedLanes()
   private isClosed = false
 
   private constructor(parts: Parts) {
@@ -108,6 +110,7 @@ export class PostgresBackend implements Backend {
     const reply = await this.run(type as PlannedType, request)
     const { wake } = this.parts
     for (const lane of hintsOf(type, request, reply as Reply<T>)) wake.ready(lane)
+    for (const lane of this.limited.freedBy(type, request, reply as Reply<T>)) wake.ready(lane)
     for (const lane of lanesLeft(request, reply as Reply<T>)) wake.left(lane)
     return reply as Reply<T>
   }

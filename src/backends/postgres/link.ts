@@ -43,7 +43,7 @@ export interface Link {
   /** Rejects with a HoldfastError. */
   query(statement: Prepared, values: readonly unknown[], mode?: RowMode): Promise<Answer>
   /** `run` is called again from the start after a conflict. Its `query` must not be used after it has ended. */
-  transaction<T>(run: (query: Link['query']) => Promise<T>): Promise<T>
+  transaction<T>(run: (query: Link['query']) => Promise<T>, isClaiming?: boolean): Promise<T>
   readonly facts: LinkFacts
   onChange(listener: ChangeListener): () => void
   close(): Promise<void>
@@ -124,8 +124,8 @@ export class PostgresLink implements Link {
     })
   }
 
-  transaction<T>(run: (query: Link['query']) => Promise<T>): Promise<T> {
-    return this.repeating(() => this.transact(run))
+  transaction<T>(run: (query: Link['query']) => Promise<T>, isClaiming = false): Promise<T> {
+    return this.repeating(() => this.transact(run, isClaiming))
   }
 
   async close(): Promise<void> {
@@ -164,8 +164,8 @@ export class PostgresLink implements Link {
     }
   }
 
-  private async transact<T>(run: (query: Link['query']) => Promise<T>): Promise<T> {
-    const client = await this.borrow(false)
+  private async transact<T>(run: (query: Link['query']) => Promise<T>, isClaiming: boolean): Promise<T> {
+    const client = await this.borrow(isClaiming)
     let failure: Failed | undefined
     let isOver = false
     const query: Link['query'] = async (statement, values, mode = 'object') => {

@@ -1,6 +1,7 @@
 /** What operators and upkeep do: cancel, make due, pause, counts, retention, health. */
 import { HoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job.ts'
+import { NO_LIMITS } from '../limits.ts'
 import type { CancelOutcome, LanePolicy, PromoteOutcome, Reply, Request } from '../protocol/index.ts'
 import type { LaneRegistry } from './lane-registry.ts'
 import { listOf, meaningOf, numberOf, textOf } from './reply.ts'
@@ -83,8 +84,8 @@ export async function policy(
   for (const { lane, paused } of changes) {
     const noted = registry.note(lane)
     if (noted !== null) await noted
-    await session.run('lane_pause', lane, [paused ? 1 : 0])
-    if (!paused) onReady(lane)
+    await session.run('lane_pause', lane, [paused === true ? 1 : 0])
+    if (paused !== true) onReady(lane)
   }
   const lanes = await registry.list()
   const flags = await Promise.all(
@@ -93,8 +94,10 @@ export async function policy(
       return session.servers.command('HEXISTS', meta, [meta, 'paused'])
     }),
   )
-  const policies = lanes.flatMap((lane, index): LanePolicy[] => (flags[index] === 1 ? [{ lane, paused: true }] : []))
-  return { policies }
+  const policies = lanes.flatMap((lane, index): LanePolicy[] =>
+    flags[index] === 1 ? [{ lane, paused: true, ...NO_LIMITS }] : [],
+  )
+  return { policies, usage: [] }
 }
 
 /** One bounded step over all lanes. */

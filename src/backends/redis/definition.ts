@@ -16,6 +16,7 @@ interface Options {
   readonly maxCrashes?: number
   readonly retry?: RetryPolicy
   readonly idempotencyKey?: string
+  readonly concurrencyKey?: string
   readonly metadata?: Readonly<Record<string, unknown>>
   readonly traceId?: string
   readonly keepResultMs?: number
@@ -33,6 +34,7 @@ function isUsual(job: JobDefinition): boolean {
     job.metadata === null &&
     job.timeoutMs === null &&
     job.idempotencyKey === null &&
+    (job.concurrencyKey ?? null) === null &&
     job.traceId === null &&
     job.keepResultMs === null &&
     job.replayOf === null &&
@@ -50,6 +52,7 @@ function optionsOf(job: JobDefinition): Options {
     ...(job.maxCrashes === USUAL.maxCrashes ? {} : { maxCrashes: job.maxCrashes }),
     ...(job.retry === null ? {} : { retry: job.retry }),
     ...(job.idempotencyKey === null ? {} : { idempotencyKey: job.idempotencyKey }),
+    ...((job.concurrencyKey ?? null) === null ? {} : { concurrencyKey: job.concurrencyKey as string }),
     ...(job.metadata === null ? {} : { metadata: job.metadata }),
     ...(job.traceId === null ? {} : { traceId: job.traceId }),
     ...(job.keepResultMs === null ? {} : { keepResultMs: job.keepResultMs }),

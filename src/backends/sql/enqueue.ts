@@ -1,38 +1,59 @@
 /** Accepts jobs. An id or key that is known, live or archived, is answered with the job that has it. */
 import type { JobDefinition } from '../../job.ts'
 import type { EnqueueResult, Reply, Request } from '../protocol/index.ts'
+import { admit, type Results, type Stored } from './admit.ts'
 import { ENDING, endRow } from './ending.ts'
 import { byId, missed, type Plan, type Row, read, write } from './plan.ts'
 import { corrupt, readState, writeObject } from './row.ts'
 
-export function* enqueue({ jobs, resend }: Request<'job.enqueue'>): Plan<Reply<'job.enqueue'>> {
-  const isAnySent = resend !== false
+/** `isAdmitted`: whatever the lanes count, as in a transaction of the caller's. */
+export function* enqueue({ jobs, resend }: Request<'job.enqueue'>, isAdmitted = false): Plan<Reply<'job.enqueue'>> {
+  const how = { isAnySent: resend !== false, isAdmitted }
   // The same id twice in one call: the second is told what became of the first.
-  if (new Set(jobs.map(({ id }) => id)).size === jobs.length) return { results: yield* enqueueAll(jobs, isAnySent) }
+  if (new Set(jobs.map(({ id }) => id)).size === jobs.length) return { results: yield* enqueueAll(jobs, how) }
   const results: EnqueueResult[] = []
-  for (const job of jobs) results.push(...(yield* enqueueAll([job], isAnySent)))
+  for (const job of jobs) results.push(...(yield* enqueueAll([job], how)))
   return { results }
 }
 
-function* enqueueAll(jobs: readonly JobDefinition[], isAnySent: boolean): Plan<readonly EnqueueResult[]> {
+interface How {
+  readonly isAnySent: boolean
+  readonly isAdmitted: boolean
+}
+
+function* enqueueAll(jobs: readonly JobDefinition[], { isAnySent, isAdmitted }: How): Plan<readonly EnqueueResult[]> {
   const results = new Map<JobDefinition, EnqueueResult>()
   if (isAnySent) for (const [job, result] of yield* findEnded(jobs)) results.set(job, result)
   const fresh = jobs.filter((job) => !results.has(job))
-  const outcome = yield* write('job_enqueue', fresh.map(enqueueRow))
-  const created = fresh.filter((_, index) => outcome.written[index] === true)
-  for (const job of created) {
-    const state = runAtOf(job, outcome.now) > outcome.now ? 'scheduled' : 'queued'
-    results.set(job, { outcome: 'created', id: job.id, state })
-  }
-  if (isAnySent) for (const [job, result] of yield* withdrawCopies(created)) results.set(job, result)
-  for (const [job, result] of yield* findKnown(missed(fresh, outcome))) results.set(job, result)
+  const { created, left } = yield* store(fresh, isAdmitted)
+  for (const [job, result] of created) results.set(job, result)
+  if (isAnySent) for (const [job, result] of yield* withdrawCopies([...created.keys()])) results.set(job, result)
+  for (const [job, result] of yield* findKnown(left)) results.set(job, result)
+  const counted = left.filter((job) => !results.has(job))
+  if (counted.length > 0)
+    for (const [job, result] of yield* admit(counted, { store, findKnown })) results.set(job, result)
   return jobs.map((job) => results.get(job) ?? unanswered(job))
+}
+
+/** Writes what is new. `left`: known already, or of a lane that counts what it accepts. */
+function* store(jobs: readonly JobDefinition[], isAdmitted: boolean): Plan<Stored> {
+  const outcome = yield* write(
+    'job_enqueue',
+    jobs.map((job) => enqueueRow(job, isAdmitted)),
+  )
+  const created = new Map<JobDefinition, EnqueueResult>()
+  jobs.forEach((job, index) => {
+    if (outcome.written[index] !== true) return
+    const state = runAtOf(job, outcome.now) > outcome.now ? 'scheduled' : 'queued'
+    created.set(job, { outcome: 'created', id: job.id, state })
+  })
+  return { created, left: missed(jobs, outcome) }
 }
 
 const runAtOf = ({ runAt, delayMs }: JobDefinition, now: number): number => runAt ?? now + delayMs
 
 /** What `job_enqueue` is given for a job. */
-export function enqueueRow(job: JobDefinition): Row {
+export function enqueueRow(job: JobDefinition, isAdmitted: boolean): Row {
   return {
     id: job.id,
     lane: job.lane,
@@ -52,10 +73,10 @@ export function enqueueRow(job: JobDefinition): Row {
     replay_of: job.replayOf,
     keep_result_ms: job.keepResultMs,
     payload: job.payload,
+    concurrency_key: job.concurrencyKey ?? null,
+    admitted: isAdmitted ? 1 : 0,
   }
 }
-
-type Results = ReadonlyMap<JobDefinition, EnqueueResult>
 
 /** Those that were sent before and have ended since. */
 function* findEnded(jobs: readonly JobDefinition[]): Plan<Results> {

@@ -16,6 +16,11 @@ export const SHARED_STATEMENTS = [
   'deadline_passed',
   'due_lanes',
   'due_promote',
+  'gate_drop',
+  'gate_list',
+  'gate_lock',
+  'gate_set',
+  'holder_count',
   'job_delete',
   'job_end',
   'job_enqueue',
@@ -23,28 +28,46 @@ export const SHARED_STATEMENTS = [
   'job_find_key',
   'job_get',
   'job_list',
+  'job_park',
   'job_progress',
   'job_promote',
   'job_release',
   'job_requeue',
   'job_retry',
+  'lane_drop',
   'lane_list',
-  'lane_pause',
-  'lane_resume',
+  'lane_set',
   'lease_expired',
   'lease_forget',
   'lease_held',
   'lease_renew',
+  'limit_lock',
+  'limit_use',
   'namespace_add',
   'namespace_find',
   'output_drop',
+  'parked_count',
+  'parked_first',
+  'parked_keys',
+  'ready_keys',
   'stats_count',
   'stats_count_lane',
+  'throttle_add',
+  'throttle_drop',
+  'throttle_list',
 ] as const
 
 /** Claiming is where the dialects differ: SQLite looks and grants row by row, PostgreSQL in one statement. */
-export const SQLITE_STATEMENTS = ['due_next', 'lane_find', 'lease_grant', 'ready_first', 'ready_list'] as const
-export const POSTGRES_STATEMENTS = ['job_claim', 'job_turn'] as const
+export const SQLITE_STATEMENTS = [
+  'due_next',
+  'job_unpark',
+  'lane_find',
+  'lease_grant',
+  'ready_first',
+  'ready_list',
+  'ready_one',
+] as const
+export const POSTGRES_STATEMENTS = ['job_claim', 'job_grant', 'job_turn', 'lane_fence'] as const
 
 export type StatementName =
   | (typeof SHARED_STATEMENTS)[number]

@@ -6,6 +6,7 @@ import { systemClock } from '../../clock.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { Backend, BackendOptions, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
+import { LimitedLanes } from '../freed.ts'
 import { everyHint, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { hintsOf } from '../sql/hint.ts'
@@ -29,7 +30,7 @@ export const SQLITE_CAPABILITIES: Capabilities = Object.freeze({
   continuations: false,
   partitions: false,
   streams: false,
-  rateLimits: false,
+  rateLimits: true,
 })
 
 /** What is left of them without a file. */
@@ -51,6 +52,7 @@ export class SqliteBackend implements Backend {
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
   readonly onChange = neverChanges
   private readonly options: SqliteBackendOptions
+  private readonly limited = new LimitedLanes()
   private readonly listeners = new Set<HintListener>()
   private thread: StoreThread | null = null
   private isClosed = false
@@ -102,6 +104,7 @@ export class SqliteBackend implements Backend {
   private hintAfter<T extends MessageType>(type: T, request: Request<T>, reply: Reply<T>): void {
     if (this.listeners.size === 0) return
     for (const lane of hintsOf(type, request, reply)) this.hint(lane)
+    for (const lane of this.limited.freedBy(type, request, reply)) this.hint(lane)
   }
 
   private hint(lane: string | null): void {

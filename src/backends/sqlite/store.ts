@@ -20,7 +20,7 @@ export class SqliteStore {
   private readonly systemNow: () => number
   /** The store's time of the message at hand. */
   private now = 0
-  private readonly plans = plansOf({ turn: turnAt(() => this.now) })
+  private readonly plans = plansOf({ turn: turnAt(() => this.now), fence: null })
 
   constructor(options: SqliteStoreOptions, surroundings: Surroundings) {
     this.connection = new Connection(options, surroundings)
