@@ -30,6 +30,8 @@ import { leaseSuite } from './lease.suite.ts'
 import { leaseLossSuite } from './lease-loss.suite.ts'
 import { lifecycleSuite } from './lifecycle.suite.ts'
 import { limitSuite } from './limit.suite.ts'
+import { policySuite } from './policy.suite.ts'
+import { policyWorkerSuite } from './policy-worker.suite.ts'
 import { restartSuite } from './restart.suite.ts'
 import { retrySuite } from './retry.suite.ts'
 import { retryPolicySuite } from './retry-policy.suite.ts'
@@ -55,6 +57,8 @@ const SUITES = [
   shutdownSuite,
   hostileCodeSuite,
   storeSuite,
+  policySuite,
+  policyWorkerSuite,
   explainSuite,
 ] as const
 

@@ -10,24 +10,27 @@ policy AS MATERIALIZED (
   WHERE policy.ns = $1 AND policy.lane = ANY ($2::text[]) AND (policy.paused OR policy.limited)
     AND NOT EXISTS (SELECT FROM fence)
 ),
--- Neither paused nor limited. Those with limits are claimed one by one, see `limited.ts`.
-lane AS MATERIALIZED (
+open AS MATERIALIZED (
   SELECT input.lane FROM unnest($2::text[]) AS input (lane)
-  WHERE NOT EXISTS (SELECT FROM policy WHERE policy.lane = input.lane)
+  WHERE NOT EXISTS (SELECT FROM policy WHERE policy.lane = input.lane AND policy.paused)
+),
+-- Those with limits are claimed one by one, see `limited.ts`.
+lane AS MATERIALIZED (
+  SELECT open.lane FROM open WHERE NOT EXISTS (SELECT FROM policy WHERE policy.lane = open.lane)
 ),
 chore AS MATERIALIZED (
   SELECT
     (
-      SELECT min(next.run_at) FROM lane CROSS JOIN LATERAL (
+      SELECT min(next.run_at) FROM open CROSS JOIN LATERAL (
         SELECT job.run_at FROM holdfast.job AS job
-        WHERE job.ns = $1 AND job.lane = lane.lane AND job.state IN ('scheduled', 'retry_wait')
+        WHERE job.ns = $1 AND job.lane = open.lane AND job.state IN ('scheduled', 'retry_wait')
         ORDER BY job.run_at LIMIT 1
       ) AS next
     ) AS due_at,
     (
-      SELECT min(next.deadline_at) FROM lane CROSS JOIN LATERAL (
+      SELECT min(next.deadline_at) FROM open CROSS JOIN LATERAL (
         SELECT job.deadline_at FROM holdfast.job AS job
-        WHERE job.ns = $1 AND job.lane = lane.lane AND job.deadline_at IS NOT NULL AND job.state <> 'running'
+        WHERE job.ns = $1 AND job.lane = open.lane AND job.deadline_at IS NOT NULL AND job.state <> 'running'
         ORDER BY job.deadline_at LIMIT 1
       ) AS next
     ) AS late_at
