@@ -93,8 +93,10 @@ function excuseTurn(request: Request<'job.turn'>, actual: Turn, expected: Turn):
     const isOpen = isFull && (grant.more || !wanted.more)
     // What would have been buried in a lane that was passed by is still waiting for its time.
     const isSooner = mine.length < theirs.length && (grant.dueInMs ?? Infinity) <= (wanted.dueInMs ?? Infinity)
+    const isSeen = (grant.limited ?? []).every((lane) => wanted.limited?.includes(lane))
     return {
       ...grant,
+      ...(isSeen && wanted.limited !== undefined && { limited: wanted.limited }),
       deadlined: wanted.deadlined,
       dueInMs: isOpen || isSooner ? wanted.dueInMs : grant.dueInMs,
       more: isOpen ? wanted.more : grant.more,

@@ -70,6 +70,12 @@ export function packDefinition(job: JobDefinition): RedisArgument {
 
 /** What the enqueue script must know of a job beside its definition; empty for one that is queued now at priority 0. */
 export function packSpec(job: JobDefinition): string {
+  const { concurrencyKey } = job
+  if (concurrencyKey === null || concurrencyKey === undefined) return packPlaces(job)
+  return `@${Buffer.byteLength(concurrencyKey)} ${concurrencyKey} ${packPlaces(job)}`
+}
+
+function packPlaces(job: JobDefinition): string {
   const { priority, runAt, delayMs, deadlineAt, idempotencyKey } = job
   if (priority === 0 && runAt === null && delayMs === 0 && deadlineAt === null && idempotencyKey === null) return ''
   return `${priority} ${runAt ?? ''} ${runAt === null && delayMs > 0 ? delayMs : ''} ${deadlineAt ?? ''} ${idempotencyKey ?? ''}`

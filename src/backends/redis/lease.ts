@@ -1,7 +1,7 @@
 /** Leases between claim and settlement: renewed, reported on, and taken back when they have run out. */
 import type { ExpiredLease, RenewOutcome, Reply, Request, Verdict } from '../protocol/index.ts'
+import type { ControlContext } from './control.ts'
 import { unpackDefinition } from './definition.ts'
-import type { LaneRegistry } from './lane-registry.ts'
 import { parseRun, parseTerms } from './record.ts'
 import { bufferOf, listOf, meaningOf, numberOf, optionalText, textOf } from './reply.ts'
 import type { RedisReply } from './servers.ts'
@@ -59,7 +59,7 @@ function valueArgument(value: string | Uint8Array): string | Uint8Array {
 
 /** All lanes of the namespace, those of the decisions first. */
 export async function reap(
-  { session, registry }: { readonly session: RedisSession; readonly registry: LaneRegistry },
+  { session, registry, onReady }: ControlContext,
   { decisions, limit }: Request<'lease.reap'>,
 ): Promise<Reply<'lease.reap'>> {
   const verdicts: Verdict[] = decisions.map(() => 'gone')
@@ -71,6 +71,8 @@ export async function reap(
       chunk.forEach(({ index }, place) => {
         verdicts[index] = meaningOf(VERDICTS, letters[place])
       })
+      // What ran counts no more, and what is requeued can be taken.
+      if (/[ac]/.test(letters)) onReady(lane)
     }
   }
   const expired: ExpiredLease[] = []
@@ -98,7 +100,7 @@ export interface LaneLook {
   readonly expiresInMs: number | null
 }
 
-const LOOKED_AT = ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines'] as const
+const LOOKED_AT = ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines', 'parked'] as const
 const LANES_A_PROBE = 200
 
 /** What many lanes of one server could give, in one call each 200. Not for Clusters: the keys have many tags. */

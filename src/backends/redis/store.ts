@@ -1,12 +1,13 @@
 /** The Redis store as the table of messages: each is one or a few atomic scripts, in the slot of its lane. */
 import type { Clock } from '../../clock.ts'
 import type { BackendHandlers } from '../protocol/index.ts'
-import { cancel, health, maintain, policy, promote } from './control.ts'
+import { cancel, health, maintain, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
 import type { LaneListener } from './lane-listener.ts'
 import { LaneRegistry } from './lane-registry.ts'
 import { progress, reap, renew } from './lease.ts'
 import { listJobs } from './list.ts'
+import { policy } from './policy.ts'
 import { readJobs, readStats } from './read.ts'
 import type { RedisSession } from './session.ts'
 import { Turn } from './turn.ts'
@@ -39,7 +40,7 @@ export class RedisStore {
     'lease.renew': (request) => renew(this.session, request),
     'lease.reap': (request) => reap(this.context, request),
     'job.progress': (request) => progress(this.session, request),
-    'job.cancel': (request) => cancel(this.session, request),
+    'job.cancel': (request) => cancel(this.session, request, this.onReady),
     'job.promote': (request) => promote(this.session, request, this.onReady),
     'job.get': async ({ ids }) => ({
       jobs: (await readJobs(this.session, ids, true)).map((view) => view?.job ?? null),

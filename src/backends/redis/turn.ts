@@ -4,7 +4,7 @@
  */
 import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job.ts'
-import type { Claim, ClaimedJob, Grant, Reply, Request, Verdict } from '../protocol/index.ts'
+import type { Claim, ClaimedJob, Grant, Reply, Request, Throttle, ThrottleReason, Verdict } from '../protocol/index.ts'
 import { type Grantee, readGrant, readHeld } from './claim.ts'
 import { probe } from './lease.ts'
 import { listOf, meaningOf, numberOf, optionalNumber, textOf } from './reply.ts'
@@ -17,6 +17,8 @@ interface LaneView {
   readonly more: boolean
   readonly dueInMs: number | null
   readonly isDeadlined: boolean
+  readonly isLimited: boolean
+  readonly throttle: Throttle | null
   readonly grant: readonly ClaimedJob[]
 }
 
@@ -127,12 +129,14 @@ export class Turn {
   private async view(reply: readonly RedisReply[], grantee: Grantee): Promise<LaneView> {
     const flags = textOf(reply[2])
     const dueAt = optionalNumber(reply[3])
-    const { jobs, damaged } = readGrant(reply.slice(4), grantee)
+    const { jobs, damaged } = readGrant(reply.slice(4, 8), grantee)
     if (damaged.length > 0) await this.bury(grantee.lane, damaged)
     return {
       more: flags.includes('m'),
       isDeadlined: flags.includes('d'),
       dueInMs: dueAt === null ? null : Math.max(0, dueAt - Math.floor(grantee.nowUs / 1000)),
+      isLimited: flags.includes('l'),
+      throttle: throttleOf(grantee.lane, textOf(reply[8])),
       grant: jobs,
     }
   }
@@ -187,6 +191,7 @@ export class Turn {
       const limit = Math.min(state.left, BATCH.claimJobs)
       view ??= await this.call(lane, [], { claim: state.claim, lane, limit, ordinal: state.count })
       state.add(view.grant)
+      state.limits(lane, view)
       const { isDeadlined, more, dueInMs } = view
       view = null
       if (isDeadlined) {
@@ -245,6 +250,18 @@ function withoutRepeats(items: readonly LocalSettlement[]): readonly (readonly L
   return items.map((item) => [item])
 }
 
+const REASONS: Readonly<Record<string, ThrottleReason>> = {
+  I: 'IN_FLIGHT_EXCEEDED',
+  R: 'RATE_EXCEEDED',
+  K: 'KEY_LIMIT_EXCEEDED',
+}
+
+/** A letter, and behind that of a rate when the next may start. */
+function throttleOf(lane: string, text: string): Throttle | null {
+  if (text === '') return null
+  return { lane, reason: meaningOf(REASONS, text[0]), inMs: text.length > 1 ? Number(text.slice(1)) : null }
+}
+
 /** One grant as it fills up. */
 class GrantState {
   readonly claim: Claim
@@ -253,6 +270,8 @@ class GrantState {
   private readonly limit: number
   private more = false
   private dueInMs: number | null = null
+  private readonly throttled: Throttle[] = []
+  private readonly limited = new Set<string>()
 
   constructor(claim: Claim, held: readonly ClaimedJob[]) {
     this.claim = claim
@@ -276,6 +295,11 @@ class GrantState {
     this.jobs.push(...jobs)
   }
 
+  limits(lane: string, { isLimited, throttle }: LaneView): void {
+    if (isLimited) this.limited.add(lane)
+    if (throttle !== null) this.throttled.push(throttle)
+  }
+
   look(more: boolean, dueInMs: number | null): void {
     this.more ||= more
     if (dueInMs !== null) this.dueInMs = Math.min(this.dueInMs ?? dueInMs, dueInMs)
@@ -287,6 +311,13 @@ class GrantState {
   }
 
   grant(): Grant {
-    return { jobs: this.jobs, more: this.more, dueInMs: this.dueInMs, deadlined: this.deadlined }
+    return {
+      jobs: this.jobs,
+      more: this.more,
+      dueInMs: this.dueInMs,
+      deadlined: this.deadlined,
+      ...(this.throttled.length > 0 && { throttled: this.throttled }),
+      ...(this.limited.size > 0 && { limited: [...this.limited] }),
+    }
   }
 }

@@ -11,7 +11,7 @@ import { allowanceOf, limitsClaims, mayGiveMore, nextTokenInMs, taken, throttleO
 import type { Claim, ClaimedJob, Throttle } from '../protocol/index.ts'
 import { change, type Plan, read } from './plan.ts'
 import { holdersOf, isAnyParked } from './policy.ts'
-import { bucketOf, type LaneRow, limitsOf } from './policy-row.ts'
+import { bucketOf, type GateRow, type LaneRow, limitsOf } from './policy-row.ts'
 
 /** Keys with parked jobs that one claim looks at; the next one goes on behind them. */
 export const KEYS_MAX = 250
@@ -70,11 +70,18 @@ export function* claimLimited(
   if (limits.rate !== null && jobs.length > 0) bucket = taken(limits.rate, bucket, row.now, jobs.length)
   const reason = throttleOf(allowance, outcome)
   if (reason !== null) yield* change('throttle_add', [{ lane, reason, count: 1 }])
-  const limited = limitsClaims(limits) || hasParked ? 1 : 0
-  if (bucket.at !== row.rate_at || bucket.debt !== row.rate_debt || after !== row.parked_after || limited === 0)
-    yield* change('limit_use', [{ lane, rate_debt: bucket.debt, rate_at: bucket.at, parked_after: after, limited }])
+  if (!limitsClaims(limits) && !hasParked) yield* tidy(lane)
+  else if (bucket.at !== row.rate_at || bucket.debt !== row.rate_debt || after !== row.parked_after)
+    yield* change('limit_use', [{ lane, rate_debt: bucket.debt, rate_at: bucket.at, parked_after: after }])
   const inMs = reason === 'RATE_EXCEEDED' && limits.rate !== null ? nextTokenInMs(limits.rate, bucket, row.now) : null
   return { jobs, more: mayGiveMore(allowance, outcome), throttle: reason === null ? null : { lane, reason, inMs } }
+}
+
+/** Lets go of what an unlimited lane with nothing parked does not need. */
+function* tidy(lane: string): Plan<void> {
+  yield* change('lane_drop', [{ lane }])
+  const gates = yield* read<GateRow>('gate_list', [{}])
+  if (!gates.some((gate) => gate.lane === lane)) yield* change('throttle_drop', [{ lane }])
 }
 
 /** Chooses what a claim gets, in the order in which jobs run, and parks what it must pass over. */

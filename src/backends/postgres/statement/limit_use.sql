@@ -1,6 +1,6 @@
---! rows: lane text, rate_debt bigint, rate_at bigint, parked_after text, limited integer
+--! rows: lane text, rate_debt bigint, rate_at bigint, parked_after text
 UPDATE holdfast.lane AS lane SET
-  rate_debt = input.rate_debt, rate_at = input.rate_at, parked_after = input.parked_after, limited = input.limited <> 0
-FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::integer[])
-  AS input (lane, rate_debt, rate_at, parked_after, limited)
+  rate_debt = input.rate_debt, rate_at = input.rate_at, parked_after = input.parked_after
+FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::text[])
+  AS input (lane, rate_debt, rate_at, parked_after)
 WHERE lane.ns = $1 AND lane.lane = input.lane
