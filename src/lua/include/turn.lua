@@ -19,7 +19,7 @@ local function claim_and_answer(first, paused, removed, limits_text)
     local deadline = has_later and first_score(deadlines)
     if deadline and deadline <= now then
       flags = 'd'
-    elseif limit ~= '0' and limits then
+    elseif limits then
       ids, given, before, settled_terms, more, held = grant_limited(limits, tonumber(limit), removed)
     elseif limit ~= '0' then
       ids, given, before, settled_terms = grant(grantable(tonumber(limit), removed), removed)
