@@ -240,7 +240,7 @@ describe('operators', () => {
     expect(ready).toBe(1)
     expect(Number(due)).toBeGreaterThan(0)
     expect(Number(expires)).toBeGreaterThan(0)
-    const none = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => `hf:{lua:none}:${name}`)
+    const none = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => `hf:{lua:none}:${name}`)
     expect(await lane.run('lane_probe', [], none)).toEqual([0, '', ''])
     expect(await lane.run('lane_probe', [], [])).toEqual([])
   })

@@ -10,6 +10,14 @@ local function read_gate()
   return { rate = rate, debt = debt, tokens = tokens_of(rate, debt), admitted = 0, refused = 0 }
 end
 
+-- The same behind a sequence that was raised by `count`, which is taken back with the refusal.
+local function open_gate(count)
+  local is_sound, gate = pcall(read_gate)
+  if is_sound then return gate end
+  redis.call('HINCRBY', meta, 'sequence', -count)
+  error(gate)
+end
+
 -- Whether one more is accepted; true where nothing is counted.
 local function is_admitted(gate)
   if not gate then return true end
@@ -23,7 +31,6 @@ end
 
 -- Writes the count down; gives how long those that were refused have to wait.
 local function close_gate(gate)
-  if not gate then return '' end
   local debt = gate.debt + gate.admitted * gate.rate.per
   if gate.admitted > 0 then redis.call('HSET', meta, 'arrivals', bucket_text(debt)) end
   if gate.refused == 0 then return '' end

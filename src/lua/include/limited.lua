@@ -1,9 +1,9 @@
 --@include limits
 -- A claim on a lane under limits. What runs is counted from the leases, so no end of an attempt can forget to give a place back. A job whose
 -- key is at its limit is parked when a claim meets it, and met again only under its key, when that has a free place.
--- Cost, with n granted, R running, K keys with parked jobs: O(R) to count when keys are limited, min(K, KEYS_MAX) look-ups, O(n) to grant,
+-- Cost, with n granted, R running, K keys with parked jobs: O(R) to count when keys are limited, min(K, DIGESTS_MAX) look-ups, O(n) to grant,
 -- and at most LOOKED_MAX parked, each once for each time its key fills up.
-local KEYS_MAX = 100
+local DIGESTS_MAX = 100
 local LOOKED_MAX = 400
 local ASIDE_MAX = 1000
 
@@ -25,7 +25,7 @@ end
 local function parked_digests(after)
   local digests, from = {}, after == '' and '-' or '(' .. after .. ':'
   local is_round = after == ''
-  while #digests < KEYS_MAX do
+  while #digests < DIGESTS_MAX do
     local member = redis.call('ZRANGEBYLEX', parked, from, '+', 'LIMIT', 0, 1)[1]
     local digest = member and string.sub(member, 1, 40)
     if not digest and not is_round then

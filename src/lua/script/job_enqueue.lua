@@ -13,14 +13,7 @@ for at = 1, #ARGV, 3 do ids[#ids + 1] = ARGV[at] end
 local existing = read('HMGET', defs, ids)
 local specs, owners = read_specs(#ids, is_plain)
 local sequence, gate = redis.call('HINCRBY', meta, 'sequence', #ids) - #ids, nil
-if sequence >= GATED then
-  local is_sound, read_ = pcall(read_gate)
-  if not is_sound then
-    redis.call('HINCRBY', meta, 'sequence', -#ids)
-    error(read_)
-  end
-  sequence, gate = sequence - GATED, read_
-end
+if sequence >= GATED then sequence, gate = sequence - GATED, open_gate(#ids) end
 if sequence < 0 or sequence + #ids > SEQUENCE_MAX then
   redis.call('HINCRBY', meta, 'sequence', -#ids)
   return redis.error_reply('HOLDFAST_DAMAGED the sequence of the lane')
@@ -81,5 +74,4 @@ write('ZADD', deadlines, limits)
 write('HSET', idempotency, keys)
 write('HSET', keyed, names)
 write('HSET', concurrency, shares)
-local wait = close_gate(gate)
-return { table.concat(letters), deduplicated, (wakes and 'w' or '') .. (sequence == 0 and 'n' or ''), wait }
+return { table.concat(letters), deduplicated, (wakes and 'w' or '') .. (sequence == 0 and 'n' or ''), gate and close_gate(gate) }

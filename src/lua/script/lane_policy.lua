@@ -2,8 +2,8 @@
 --! args: paused in_flight rate per_key gate
 --! flags: allow-oom
 --! returns: 1
--- Changes the policy of a lane: `-` leaves a part as it is, nothing takes it away. paused: 1 or 0; rate: `<limit> <per ms> <burst>`; gate:
--- `<limit> <per ms>` of enqueues. Also when memory is full, since that is when an operator may want it.
+-- Changes the policy of a lane, also when memory is full, since that is when an operator may want it.
+-- `-` leaves a part as it is, nothing takes it away. paused: 1 or 0; rate: `<limit> <per ms> <burst>`; gate: `<limit> <per ms>` of enqueues.
 --@include gate
 local before = redis.call('HMGET', meta, 'limits', 'gate', 'sequence')
 local last = tonumber(before[3] or 0)
