@@ -7,7 +7,7 @@ import type { JobId } from '../../job.ts'
 import type { Claim, ClaimedJob, Grant, Reply, Request, Throttle, ThrottleReason, Verdict } from '../protocol/index.ts'
 import { type Grantee, readGrant, readHeld } from './claim.ts'
 import { probe } from './lease.ts'
-import { listOf, meaningOf, numberOf, optionalNumber, textOf } from './reply.ts'
+import { listOf, meaningOf, numberOf, optionalNumber, optionalText, textOf } from './reply.ts'
 import type { RedisArgument, RedisReply } from './servers.ts'
 import { BATCH, chunksOf, groupByLane, type RedisSession } from './session.ts'
 import { type LocalSettlement, otherArguments, SettlementSections, settlementBytes, VERDICTS } from './settlement.ts'
@@ -136,7 +136,7 @@ export class Turn {
       isDeadlined: flags.includes('d'),
       dueInMs: dueAt === null ? null : Math.max(0, dueAt - Math.floor(grantee.nowUs / 1000)),
       isLimited: flags.includes('l'),
-      throttle: throttleOf(grantee.lane, textOf(reply[8])),
+      throttle: throttleOf(grantee.lane, optionalText(reply[8])),
       grant: jobs,
     }
   }
@@ -257,8 +257,8 @@ const REASONS: Readonly<Record<string, ThrottleReason>> = {
 }
 
 /** A letter, and behind that of a rate when the next may start. */
-function throttleOf(lane: string, text: string): Throttle | null {
-  if (text === '') return null
+function throttleOf(lane: string, text: string | null): Throttle | null {
+  if (text === null) return null
   return { lane, reason: meaningOf(REASONS, text[0]), inMs: text.length > 1 ? Number(text.slice(1)) : null }
 }
 

@@ -34,5 +34,5 @@ local function claim_and_answer(first, paused, removed, limits_text)
   end
   local due = not paused and next_due()
   local next_text = due and string.format('%.0f', due) or ''
-  return { first, string.format('%.0f', now_us), flags, next_text, ids, given, before, settled_terms, held }
+  return { first, string.format('%.0f', now_us), flags, next_text, ids, given, before, settled_terms, held ~= '' and held or nil }
 end
