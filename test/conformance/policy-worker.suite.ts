@@ -70,7 +70,7 @@ export function policyWorkerSuite(context: SuiteContext): void {
           }),
         ],
         concurrency: 1,
-        poll: capabilities.notifications === 'process' ? 20 : '1h',
+        poll: '1h',
       })
       await idle.enqueue(task, 2)
       await eventually(async () => (await idle.policy('default')).throttles.length > 0, 'a claim that was held back')
