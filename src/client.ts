@@ -26,6 +26,7 @@ import {
   type ListOptions,
   type ReplayOptions,
 } from './job-operations.ts'
+import type { LanePolicy, LanePolicyOptions, LanePolicyReport } from './lane-policy.ts'
 import { createUlidFactory, type Random, systemRandom } from './random.ts'
 import { ResultWaiters } from './result-waiters.ts'
 import { parseRetention, type Retention, type RetentionOptions } from './retention.ts'
@@ -116,6 +117,12 @@ export interface Holdfast {
   retryNow(id: JobId): Promise<void>
   pause(lane: string): Promise<void>
   resume(lane: string): Promise<void>
+  /** Sets limits of a lane, stored with it and obeyed by every worker from the moment this resolves; null takes one away. */
+  setPolicy(lane: string, policy: LanePolicyOptions): Promise<void>
+  /** The policy of a lane, how much of it is used, and how often it held something back. */
+  policy(lane: string): Promise<LanePolicyReport>
+  /** Of all lanes that are paused or limited. */
+  policies(): Promise<readonly LanePolicy[]>
   stats(lane?: string): Promise<Stats>
   lanes(): Promise<readonly LaneStats[]>
   /** The workers of all processes on this store, the latest beat first; one that died is listed for 5 minutes. */
@@ -253,6 +260,9 @@ function assemble({ namespace, backend, jobs, store, engine, results, runtimes }
     retryNow: (id: JobId) => jobs.retryNow(id),
     pause: (lane: string) => store.pause(lane),
     resume: (lane: string) => store.resume(lane),
+    setPolicy: (lane: string, policy: LanePolicyOptions) => store.setPolicy(lane, policy),
+    policy: (lane: string) => store.policy(lane),
+    policies: () => store.policies(),
     stats: (lane?: string) => store.stats(lane),
     lanes: () => store.lanes(),
     workers: () => store.workers(),

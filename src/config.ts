@@ -14,6 +14,7 @@ export const LIMITS = {
   payloadBytes: 1024 * 1024,
   nameChars: 128,
   idempotencyKeyChars: 512,
+  concurrencyKeyBytes: 256,
   metadataBytes: 16 * 1024,
   priority: 2 ** 31 - 1,
   attempts: 10_000,
@@ -25,6 +26,10 @@ export const LIMITS = {
   keepLogs: 1_000,
   enqueueBatch: 10_000,
   keepCount: 1_000_000,
+  /** Of each limit of a lane. */
+  lanePolicy: 1_000_000,
+  /** The longest period of a rate. */
+  ratePeriodMs: 30 * 86_400_000,
 } as const
 
 export const DEFAULTS = {
@@ -144,6 +149,13 @@ export function parseJobType(value: unknown, field = 'type'): string {
 export function parseText(value: unknown, field: string, limit: number): string {
   if (typeof value === 'string' && value.length > 0 && value.length <= limit && !UNSAFE_TEXT.test(value)) return value
   throw invalidArgument(field, `expected 1 to ${limit} printable characters; got ${show(value)}`, { limit })
+}
+
+/** Text as `parseText` takes it, and no longer than `limit` bytes of UTF-8. */
+export function parseShortText(value: unknown, field: string, limit: number): string {
+  const text = parseText(value, field, limit)
+  if (new TextEncoder().encode(text).length <= limit) return text
+  throw invalidArgument(field, `expected at most ${limit} bytes of UTF-8; got ${show(value)}`, { limit })
 }
 
 /** A whole number between `min` and `max`. Throws INVALID_ARGUMENT naming `field`. */

@@ -194,6 +194,8 @@ export interface EnqueueOptions {
   readonly maxCrashes?: number
   /** While a job with this key is kept in the lane, enqueue answers with it instead of creating another. */
   readonly idempotencyKey?: string | null
+  /** Such as a tenant: of the jobs of a lane with one key at most `maxPerKey` run at once, see `setPolicy`. At most 256 bytes. */
+  readonly concurrencyKey?: string | null
   /** A small JSON object for your own use, shown in lists; at most 16 KiB. */
   readonly metadata?: Readonly<Record<string, unknown>>
   readonly traceId?: string

@@ -12,6 +12,7 @@ import {
   parseInteger,
   parseJobType,
   parseName,
+  parseShortText,
   parseText,
   refuseUnknown,
 } from './config.ts'
@@ -36,6 +37,7 @@ const OPTIONS = new Set([
   'maxAttempts',
   'maxCrashes',
   'idempotencyKey',
+  'concurrencyKey',
   'metadata',
   'traceId',
   'keepResult',
@@ -150,6 +152,7 @@ export function toDefinition(
     maxAttempts,
     maxCrashes,
     idempotencyKey,
+    concurrencyKey,
     traceId,
     keepResult,
   } = options
@@ -177,6 +180,10 @@ export function toDefinition(
       idempotencyKey === undefined || idempotencyKey === null
         ? null
         : parseText(idempotencyKey, 'idempotencyKey', LIMITS.idempotencyKeyChars),
+    concurrencyKey:
+      concurrencyKey === undefined || concurrencyKey === null
+        ? null
+        : parseShortText(concurrencyKey, 'concurrencyKey', LIMITS.concurrencyKeyBytes),
     metadata,
     traceId: traceId === undefined ? findTraceId(metadata, input) : parseText(traceId, 'traceId', LIMITS.nameChars),
     keepResultMs: keepResult === undefined ? target.keepResultMs : parseDuration(keepResult, 'keepResult'),

@@ -45,6 +45,11 @@ export const ERROR_CODES = {
     false,
     'An optional dependency that this store needs is not installed or does not fit.',
   ),
+  ENQUEUE_RATE_EXCEEDED: rule(
+    'unavailable',
+    true,
+    'The lane accepts no more jobs for now; nothing was stored, and `details.retryAfterMs` says when it will.',
+  ),
   JOB_NOT_FOUND: rule('caller', false, 'No job has this id.'),
   INVALID_STATE: rule('conflict', false, 'The job is in a state from which this move is not legal.'),
   JOB_DEAD: rule('handler', false, '`result()`: the job ended in the dead-letter state.'),

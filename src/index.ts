@@ -3,7 +3,7 @@ export type { JobEvent, JobEventType } from './actors/job-machine.ts'
 export { jobMachine } from './actors/job-machine.ts'
 export type { Inspect } from './actors/lifecycle.ts'
 export type { Capabilities } from './backends/capabilities.ts'
-export type { LaneStats } from './backends/protocol/index.ts'
+export type { LaneStats, RateLimit, ThrottleReason } from './backends/protocol/index.ts'
 export type { TransactionHandle, TransactionRows, TransactionValue } from './backends/transactional.ts'
 export type { Blocker } from './blockers.ts'
 export type { ConnectOptions, Holdfast, StoreClient, StorePool } from './client.ts'
@@ -41,6 +41,14 @@ export { JOB_STATES } from './job.ts'
 export type { JobHandle, ResultOptions } from './job-handle.ts'
 export type { LogLine, LogOptions } from './job-logs.ts'
 export type { EnqueueRequest, JobPage, ListOptions, ReplayOptions } from './job-operations.ts'
+export type {
+  EnqueueRate,
+  LanePolicy,
+  LanePolicyOptions,
+  LanePolicyReport,
+  StartRate,
+  ThrottleCount,
+} from './lane-policy.ts'
 export type { Migrated, MigrateOptions } from './migrate.ts'
 export { migrate } from './migrate.ts'
 export type { Keep, LaneRetention, LaneRetentionOptions, Retention, RetentionOptions } from './retention.ts'

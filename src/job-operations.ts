@@ -18,6 +18,7 @@ import {
 } from './config.ts'
 import type { EnqueueOptions, JobContract } from './contract.ts'
 import { checkInput, type DefinitionContext, type EnqueueTarget, toDefinition, toTarget } from './enqueue.ts'
+import { accepted, requireAccepted } from './enqueue-refusal.ts'
 import { type EnqueueTxRequest, enqueueTx } from './enqueue-tx.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
 import { type Explanation, explainJob } from './explain.ts'
@@ -102,9 +103,13 @@ export class JobOperations {
 
   /** Rejects; inside a synchronous transaction it throws. */
   enqueueTx(transaction: unknown, request: EnqueueTxRequest): Promise<JobHandle> {
-    return enqueueTx(this.#context, transaction, request).then(({ id, outcome, state }) =>
-      createHandle({ id, deduplicated: outcome === 'deduplicated', state, isCommitted: false }, this.#context.results),
-    )
+    return enqueueTx(this.#context, transaction, request).then((result) => {
+      const { id, outcome, state } = accepted(result)
+      return createHandle(
+        { id, deduplicated: outcome === 'deduplicated', state, isCommitted: false },
+        this.#context.results,
+      )
+    })
   }
 
   /** All or none of the entries is checked wrong; batches larger than the store's limit are written in several steps. */
@@ -122,19 +127,21 @@ export class JobOperations {
       ),
     )
     const size = this.#context.backend.backend.limits.enqueueJobs
-    const handles: JobHandle[] = []
+    const all: EnqueueResult[] = []
     for (let from = 0; from < definitions.length; from += size) {
       const jobs = definitions.slice(from, from + size)
       const { results } = await this.#context.backend.ask('job.enqueue', { jobs, resend: false })
-      handles.push(...jobs.map((_, index) => this.#handle(results[index])))
+      all.push(...results)
+      requireAccepted(all)
     }
-    return handles
+    return definitions.map((_, index) => this.#handle(all[index]))
   }
 
   #handle(result: EnqueueResult | undefined): JobHandle {
     if (result === undefined) throw new HoldfastError('INTERNAL', 'the store left an enqueue unanswered')
+    const { id, outcome, state } = accepted(result)
     return createHandle(
-      { id: result.id, deduplicated: result.outcome === 'deduplicated', state: result.state, isCommitted: true },
+      { id, deduplicated: outcome === 'deduplicated', state, isCommitted: true },
       this.#context.results,
     )
   }
@@ -253,6 +260,7 @@ export class JobOperations {
       retry: source.maxAttemptsFixed ? source.retry : null,
       maxCrashes: source.maxCrashes,
       idempotencyKey: null,
+      concurrencyKey: source.concurrencyKey,
       metadata: source.metadata,
       traceId: source.traceId,
       keepResultMs: source.keepResultMs,

@@ -1,13 +1,15 @@
-/** What a client does with lanes and the store as a whole: pause, counts, health, maintenance. */
+/** What a client does with lanes and the store as a whole: policies, counts, health, maintenance. */
 import type { BackendActor } from './actors/backend-actor.ts'
 import type { LeaseKeeper } from './actors/lease-keeper.ts'
 import { type MaintainResult, maintainStore, reapExpired } from './actors/reaper.ts'
 import type { Capabilities } from './backends/capabilities.ts'
-import type { LaneStats } from './backends/protocol/index.ts'
+import { NO_LIMITS } from './backends/limits.ts'
+import type { LanePolicy, LaneStats } from './backends/protocol/index.ts'
 import type { Clock } from './clock.ts'
 import { parseName } from './config.ts'
-import type { HoldfastError } from './errors.ts'
+import { HoldfastError } from './errors.ts'
 import { JOB_STATES, type JobId, type JobState } from './job.ts'
+import { type LanePolicyOptions, type LanePolicyReport, parsePolicy } from './lane-policy.ts'
 import type { Retention } from './retention.ts'
 import type { WorkerHealth } from './worker-health.ts'
 import { listWorkers, type WorkerInfo } from './worker-list.ts'
@@ -100,6 +102,33 @@ export class StoreOperations {
 
   async resume(lane: string): Promise<void> {
     await this.#context.backend.ask('queue.policy', { changes: [{ lane: parseName(lane, 'lane'), paused: false }] })
+  }
+
+  async setPolicy(lane: string, options: LanePolicyOptions): Promise<void> {
+    const change = parsePolicy(lane, options)
+    this.#requireLimits()
+    await this.#context.backend.ask('queue.policy', { changes: [change] })
+  }
+
+  #requireLimits(): void {
+    const { backend } = this.#context.backend
+    if (backend.capabilities.rateLimits) return
+    const details = { capability: 'rateLimits' }
+    throw new HoldfastError('UNSUPPORTED', `the store ${backend.name} has no limits of lanes`, { details })
+  }
+
+  async policy(name: string): Promise<LanePolicyReport> {
+    const lane = parseName(name, 'lane')
+    this.#requireLimits()
+    const { policies, usage } = await this.#context.backend.ask('queue.policy', { changes: [], usage: [lane] })
+    const policy = policies.find((each) => each.lane === lane) ?? { lane, paused: false, ...NO_LIMITS }
+    const [used] = usage
+    if (used === undefined) throw new HoldfastError('INTERNAL', 'the store left a lane unanswered')
+    return { ...policy, ...used }
+  }
+
+  async policies(): Promise<readonly LanePolicy[]> {
+    return (await this.#context.backend.ask('queue.policy', { changes: [] })).policies
   }
 
   async stats(lane?: string): Promise<Stats> {

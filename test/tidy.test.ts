@@ -47,7 +47,7 @@ const LAYERS: readonly (readonly [string, RegExp])[] = [
   ['actors', /^src\/actors\//],
   [
     'client',
-    /^src\/(announcement|attempt-fields|blockers|explain-context|client|runtime|engine|worker|worker-events|enqueue|enqueue-tx|explain|job-handle|job-operations|result-waiters|result-hints|result-outcome|job-logs|migrate|store-operations|worker-health|worker-list)\.ts$/,
+    /^src\/(announcement|attempt-fields|blockers|explain-context|client|runtime|engine|worker|worker-events|enqueue|enqueue-refusal|enqueue-tx|explain|job-handle|job-operations|result-waiters|result-hints|result-outcome|job-logs|lane-policy|migrate|store-operations|worker-health|worker-list)\.ts$/,
   ],
   ['index', /^src\/index\.ts$/],
   ['cli', /^src\/cli\//],
@@ -66,7 +66,7 @@ const OWNERS: Readonly<Record<string, RegExp>> = {
   croner: /^src\/actors\/scheduler\.ts$/,
   'rendezvous-hash': /^src\/partitions\/rendezvous\.ts$/,
   pino: /^src\/telemetry\.ts$/,
-  tinyqueue: /^src\/backends\/memory\/lane\.ts$/,
+  tinyqueue: /^src\/backends\/memory\/row-queue\.ts$/,
   '@msgpack/msgpack': /^src\/backends\/codec\.ts$/,
 }
 

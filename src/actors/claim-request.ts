@@ -1,5 +1,5 @@
 /** The claims of one dispatcher: each has a name of its own, and each lane has its turn to be the first that is looked at. */
-import type { Claim, KeepDead } from '../backends/protocol/index.ts'
+import type { Claim, Grant, KeepDead } from '../backends/protocol/index.ts'
 import { nonce } from '../random.ts'
 import type { DispatcherOptions } from './dispatcher-options.ts'
 import { keepDeadOf } from './keep.ts'
@@ -30,4 +30,10 @@ export class ClaimRequests {
       ...this.keepDead,
     }
   }
+}
+
+/** When a job is due or a rate permits the next start, whichever comes first. */
+export function nextChanceInMs({ dueInMs, throttled = [] }: Grant): number | null {
+  const times = [dueInMs, ...throttled.map(({ inMs }) => inMs)].filter((inMs) => inMs !== null)
+  return times.length === 0 ? null : Math.min(...times)
 }

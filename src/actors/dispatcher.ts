@@ -9,7 +9,7 @@ import type { Claim, ClaimedJob, Grant, Reply, Settlement, Verdict } from '../ba
 import type { HoldfastError } from '../errors.ts'
 import { retentionIn } from '../retention.ts'
 import { Actor } from './actor.ts'
-import { ClaimRequests } from './claim-request.ts'
+import { ClaimRequests, nextChanceInMs } from './claim-request.ts'
 import type { DispatcherOptions } from './dispatcher-options.ts'
 import { IdleWait } from './idle-wait.ts'
 import { JobActor } from './job-actor.ts'
@@ -245,7 +245,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.prefetch.watch(this.options.env.timers, () => this.tell({ type: 'heldTooLong' }))
     if (this.inFlight.isClaiming) return
     if (this.isTurnDue) this.schedule()
-    else this.waitFor(grant.dueInMs, this.freeSlots > 0)
+    else this.waitFor(nextChanceInMs(grant), this.freeSlots > 0)
   }
 
   private get isTurnDue(): boolean {

@@ -9,6 +9,7 @@ import { doctorCommand } from './command/doctor.ts'
 import { enqueueCommand } from './command/enqueue.ts'
 import { nearest, showCommandHelp, showHelp } from './command/help.ts'
 import { lanesCommand, pauseCommand, resumeCommand, statsCommand } from './command/lane.ts'
+import { limitCommand } from './command/limit.ts'
 import { dlqCommand, explainCommand, jobCommand, jobsCommand, logsCommand } from './command/read.ts'
 import { benchCommand, maintainCommand, migrateCommand } from './command/upkeep.ts'
 import { workCommand } from './command/work.ts'
@@ -36,6 +37,7 @@ const COMMANDS: readonly Command[] = [
   statsCommand,
   pauseCommand,
   resumeCommand,
+  limitCommand,
   maintainCommand,
   migrateCommand,
   doctorCommand,

@@ -35,6 +35,8 @@ import { leaseKeeperSuite } from './lease-keeper.suite.ts'
 import { leaseLossSuite } from './lease-loss.suite.ts'
 import { lifecycleSuite } from './lifecycle.suite.ts'
 import { limitSuite } from './limit.suite.ts'
+import { policySuite } from './policy.suite.ts'
+import { policyWorkerSuite } from './policy-worker.suite.ts'
 import { restartSuite } from './restart.suite.ts'
 import { retrySuite } from './retry.suite.ts'
 import { retryPolicySuite } from './retry-policy.suite.ts'
@@ -68,6 +70,8 @@ const SUITES = [
   payloadSuite,
   resultSuite,
   storeSuite,
+  policySuite,
+  policyWorkerSuite,
   explainSuite,
   casesSuite,
 ] as const

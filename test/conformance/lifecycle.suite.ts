@@ -67,7 +67,8 @@ const REQUESTS: Readonly<Record<JobState, readonly ((raw: Backend, ref: LeaseRef
   scheduled: [
     async (raw, { id }) => {
       const jobs = [definition({ lane: id.split('/')[0] ?? '', id, delayMs: 3_600_000 })]
-      return (await raw.call('job.enqueue', { jobs })).results[0]?.state
+      const [result] = (await raw.call('job.enqueue', { jobs })).results
+      return result?.outcome === 'refused' ? undefined : result?.state
     },
   ],
   queued: [

@@ -40,7 +40,7 @@ const DRAINING: Readonly<Record<string, string>> = {
   lane_drop: 'removes what an empty lane has',
   lane_forget: 'removes a lane from the registry',
   lane_maintain: 'removes what retention has given up',
-  lane_pause: 'an operator may want it just then; one field',
+  lane_policy: 'an operator may want it just then; a few fields',
   lane_register: 'a lane must be known before it is paused or its jobs are moved; one short name',
   lane_trim: 'removes ended jobs that are too many',
   lease_reap: 'ends attempts whose worker is gone',

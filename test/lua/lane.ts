@@ -44,7 +44,7 @@ export class Lane {
 
   keysOf(name: ScriptName): readonly string[] {
     if (name === 'lane_probe')
-      return ['lanes', 'meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines'].map((role) =>
+      return ['lanes', 'meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines', 'parked'].map((role) =>
         this.key(role),
       )
     return this.keys.of(this.scripts[name])
@@ -188,12 +188,13 @@ export function callOf(name: ScriptName, tokens: ReadonlyMap<string, string>): r
     lane_drop: [],
     lane_forget: [LANE, 0],
     lane_maintain: [100],
-    lane_pause: [1],
-    lane_wait: [1000],
+    lane_policy: [1, 2, '10 1000 10', '', '3 1000'],
     lane_probe: [],
     lane_register: [LANE],
     lane_stats: [],
     lane_trim: [0, '', 0, 100],
+    lane_usage: [100],
+    lane_wait: [1000],
     lease_find: [`:${WORKER}:nonce.`, 0, 100],
     lease_reap: [100, settlements.length, ...settlements.flat()],
     lease_renew: [60_000, 'r1', of('r1'), 'x1', of('x1'), 'f1', ''],

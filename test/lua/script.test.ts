@@ -263,7 +263,7 @@ describe('operators', () => {
     expect(ready).toBe(1)
     expect(Number(due)).toBeGreaterThan(0)
     expect(Number(expires)).toBeGreaterThan(0)
-    const none = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => `hf:{lua:none}:${name}`)
+    const none = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => `hf:{lua:none}:${name}`)
     expect(list(await lane.run('lane_probe', [], [lane.key('lanes'), ...none])).slice(0, 3)).toEqual([0, '', ''])
     const mark = async () => list(await lane.run('lane_probe', [], [lane.key('lanes')]))
     expect(await mark()).toEqual(['0 '])

@@ -28,6 +28,7 @@ const jobOf = (overrides: Partial<JobRecord> = {}): JobRecord => ({
   idempotencyKey: null,
   metadata: null,
   traceId: null,
+  concurrencyKey: null,
   replayOf: null,
   workerId: null,
   leaseEpoch: null,

@@ -32,6 +32,7 @@ const PLAIN: Omit<JobDefinition, 'id' | 'lane' | 'runAt' | 'deadlineAt'> = {
 const definition = fc.record({
   lane: fc.constantFrom('a', 'a', 'b', 'b', 'c'),
   idempotencyKey: fc.constantFrom(null, null, 'k1', 'key of ü'),
+  concurrencyKey: fc.constantFrom(null, null, 'tenant', 'tenant', 'ü'),
   priority: fc.constantFrom(0, 0, 0, -1, 1),
   delayMs: fc.constantFrom(0, 0, 0, 50, 500),
   runAtIn: fc.constantFrom(null, null, null, null, -10, 70),
@@ -240,12 +241,48 @@ const promote = targets.map(
     },
 )
 
-const policy = fc.record({ lane: fc.constantFrom('a', 'b', 'c'), paused: fc.boolean() }).map(
+const pause = fc.record({ lane: fc.constantFrom('a', 'b', 'c'), paused: fc.boolean() })
+const rate = (perMs: number, burst: number) =>
+  fc.constantFrom(null, { limit: 3, perMs, burst }, { limit: 2, perMs, burst: 1 })
+const limits = fc.record(
+  {
+    lane: fc.constantFrom('a', 'a', 'b'),
+    maxInFlight: fc.constantFrom(null, 1, 2),
+    rate: rate(100, 2),
+    maxPerKey: fc.constantFrom(null, 1, 1, 2),
+    enqueueRate: fc.constantFrom(null, null, { limit: 4, perMs: 200, burst: 4 }),
+  },
+  { requiredKeys: ['lane'] },
+)
+const policy = fc.oneof(pause, limits).map(
   (change): Command =>
     async (pair) => {
-      await pair.send('queue.policy', { changes: [change] })
+      await pair.send('queue.policy', { changes: [change], usage: [change.lane] })
     },
 )
+
+/** A lane under limits, with more jobs of one key than may run. */
+const flood = fc
+  .record({ lane: fc.constantFrom('a', 'b'), count: fc.integer({ min: 3, max: 8 }), max: fc.constantFrom(1, 2) })
+  .map(
+    ({ lane, count, max }): Command =>
+      async (pair) => {
+        const jobs = Array.from({ length: count }, (_, index): JobDefinition => {
+          const id = `${lane}/${pair.ids.length + index}`
+          return {
+            ...PLAIN,
+            id,
+            lane,
+            runAt: null,
+            deadlineAt: null,
+            concurrencyKey: index < count - 1 ? 'tenant' : null,
+          }
+        })
+        pair.ids.push(...jobs.map(({ id }) => id))
+        await pair.send('queue.policy', { changes: [{ lane, maxPerKey: max }] })
+        await pair.send('job.enqueue', { jobs })
+      },
+  )
 
 const maintain = keepMs.map(
   (keepDeadMs): Command =>
@@ -270,7 +307,8 @@ const command = fc.oneof(
   { weight: 2, arbitrary: reap },
   { weight: 2, arbitrary: cancel },
   { weight: 1, arbitrary: promote },
-  { weight: 1, arbitrary: policy },
+  { weight: 2, arbitrary: policy },
+  { weight: 1, arbitrary: flood },
   { weight: 2, arbitrary: maintain },
   { weight: 4, arbitrary: advance },
 )

@@ -5,6 +5,7 @@
  */
 
 import { LUA_MUTANTS } from './lua.mjs'
+import { POLICY_MUTANTS } from './policy.mjs'
 import { POSTGRES_MUTANTS } from './postgres.mjs'
 import { REDIS_MUTANTS } from './redis.mjs'
 import { STOP_MUTANTS } from './stops.mjs'
@@ -13,6 +14,7 @@ import { TRANSACTIONAL_MUTANTS } from './transactional.mjs'
 const STORE = 'src/backends/memory/store.js'
 const SETTLE = 'src/backends/memory/settle.js'
 const LANE = 'src/backends/memory/lane.js'
+const ROW_QUEUE = 'src/backends/memory/row-queue.js'
 const RULES = 'src/backends/rules.js'
 const DISPATCHER = 'src/actors/dispatcher.js'
 const IDLE_WAIT = 'src/actors/idle-wait.js'
@@ -127,14 +129,14 @@ export const MUTANTS = [
   },
   {
     name: 'claim-beyond-its-limit',
-    file: STORE,
-    find: 'while (rows.length < limit) {',
-    replace: 'while (rows.length <= limit) {',
+    file: LANE,
+    find: 'for (let left = wanted; left > 0; left -= 1) {',
+    replace: 'for (let left = wanted; left >= 0; left -= 1) {',
     suites: [ORDER],
   },
   {
     name: 'due-order-by-the-row-as-it-is-now',
-    file: LANE,
+    file: ROW_QUEUE,
     find: 'const byRunAt = (a, b) => a.runAt - b.runAt',
     replace: 'const byRunAt = (a, b) => a.row.runAt - b.row.runAt',
     suites: [ORDER],
@@ -388,8 +390,9 @@ export const MUTANTS = [
   {
     name: 'sqlite-end-without-token',
     file: `${SQLITE}/job_end.sql`,
-    find: 'payload, progress, :output\nFROM holdfast_job\nWHERE ns = :ns AND id = :id AND state = :from AND token IS :token',
-    replace: 'payload, progress, :output\nFROM holdfast_job\nWHERE ns = :ns AND id = :id AND state = :from',
+    find: 'payload, progress, :output, concurrency_key\nFROM holdfast_job\nWHERE ns = :ns AND id = :id AND state = :from AND token IS :token',
+    replace:
+      'payload, progress, :output, concurrency_key\nFROM holdfast_job\nWHERE ns = :ns AND id = :id AND state = :from',
     suites: [SQLITE_MODEL],
   },
   {
@@ -421,6 +424,7 @@ export const MUTANTS = [
     suites: [SIMULATION],
   },
   ...LUA_MUTANTS,
+  ...POLICY_MUTANTS,
   ...POSTGRES_MUTANTS,
   ...REDIS_MUTANTS,
   ...STOP_MUTANTS,

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PostgresBackend } from '#dist/src/backends/postgres/backend.js'
 import { ALL_STATES, MODEL_OPTIONS, MODEL_TIMEOUT_MS, modelRun, play } from '../model/store-commands.ts'
-import { Pair } from '../model/store-pair.ts'
+import { excuseSameTime, Pair } from '../model/store-pair.ts'
 import { ServerClock } from '../support/clock/server-clock.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { openBackend } from './stage.ts'
@@ -11,7 +11,7 @@ import { openBackend } from './stage.ts'
 const START_MS = 1_800_000_000_000
 
 /** Emptied between runs: plans are made once for a connection, and take longer than the statements. */
-const TABLES = ['job', 'archive', 'attempt', 'key', 'counter', 'lane']
+const TABLES = ['job', 'archive', 'attempt', 'key', 'counter', 'lane', 'gate', 'throttle']
 
 let clock: ServerClock
 let server: PostgresServer
@@ -38,7 +38,10 @@ test(
       fc.asyncProperty(modelRun, async (run) => {
         clock.freeze(START_MS)
         await server.query(TABLES.map((table) => `DELETE FROM holdfast.${table}`).join('; '))
-        const pair = new Pair({ clock, call: (type, request) => backend.call(type, request) }, run.isForgetful)
+        const pair = new Pair(
+          { clock, call: (type, request) => backend.call(type, request), excuse: excuseSameTime },
+          run.isForgetful,
+        )
         await play(run, pair, states)
       }),
       { ...MODEL_OPTIONS, endOnFailure: process.env.HOLDFAST_SHRINK === undefined },

@@ -8,7 +8,7 @@ import type { BackendOptions } from '#dist/src/backends/backend.js'
 import type { MessageType, Reply, Request, StoredJob } from '#dist/src/backends/protocol/index.js'
 import { RedisBackend } from '#dist/src/backends/redis/backend.js'
 import { parseRedisUrl } from '#dist/src/backends/redis/url.js'
-import type { Answers, Subject } from '../model/store-pair.ts'
+import { type Answers, likewise, type Subject } from '../model/store-pair.ts'
 import type { ServerClock } from '../support/clock/server-clock.ts'
 import { storeOptions } from '../support/store-options.ts'
 
@@ -69,13 +69,6 @@ function excuseJobs<R extends { readonly jobs: readonly (StoredJob | null)[] }>(
 const isNewestFirst = (jobs: readonly StoredJob[]): boolean =>
   jobs.every(({ createdAt }, index) => (jobs[index - 1]?.createdAt ?? createdAt) >= createdAt)
 
-/** The same jobs with their lanes mixed as is wanted; each lane keeps its order. */
-function likewise(actual: readonly StoredJob[], expected: readonly StoredJob[]): readonly StoredJob[] {
-  const rest = new Map<string, StoredJob[]>()
-  for (const job of actual) rest.set(job.lane, [...(rest.get(job.lane) ?? []), job])
-  return expected.flatMap(({ lane }) => rest.get(lane)?.shift() ?? []).concat([...rest.values()].flat())
-}
-
 type Turn = Reply<'job.turn'>
 
 /** Whether a claim of several lanes may have passed one by. */
@@ -100,8 +93,10 @@ function excuseTurn(request: Request<'job.turn'>, actual: Turn, expected: Turn):
     const isOpen = isFull && (grant.more || !wanted.more)
     // What would have been buried in a lane that was passed by is still waiting for its time.
     const isSooner = mine.length < theirs.length && (grant.dueInMs ?? Infinity) <= (wanted.dueInMs ?? Infinity)
+    const isSeen = (grant.limited ?? []).every((lane) => wanted.limited?.includes(lane))
     return {
       ...grant,
+      ...(isSeen && wanted.limited !== undefined && { limited: wanted.limited }),
       deadlined: wanted.deadlined,
       dueInMs: isOpen || isSooner ? wanted.dueInMs : grant.dueInMs,
       more: isOpen ? wanted.more : grant.more,

@@ -2,29 +2,51 @@
  * Recounts a namespace from its raw keys: every job is in exactly the place that its record says, and no entry anywhere is without
  * its job. Knows the layout on its own and asks nothing of the store, so that it can judge it. Pure: from a dump to what is wrong.
  */
+import { createHash } from 'node:crypto'
 import type { Column, Dump } from './dump.ts'
 
 const TYPES: Readonly<Record<string, Column['type']>> = {
   meta: 'hash',
   ...{ defs: 'hash', run: 'hash', failures: 'hash', terms: 'hash', history: 'hash' },
-  ...{ outputs: 'hash', progress: 'hash', logs: 'hash', idempotency: 'hash', keyed: 'hash' },
+  ...{ outputs: 'hash', progress: 'hash', logs: 'hash', idempotency: 'hash', keyed: 'hash', concurrency: 'hash' },
   fifo: 'list',
-  ...{ ready: 'zset', scheduled: 'zset', retrying: 'zset', aside: 'zset', leases: 'zset', deadlines: 'zset' },
+  ...{
+    ready: 'zset',
+    scheduled: 'zset',
+    retrying: 'zset',
+    aside: 'zset',
+    leases: 'zset',
+    deadlines: 'zset',
+    parked: 'zset',
+  },
   ...{ completed: 'zset', cancelled: 'zset', dlq: 'zset', keep: 'zset', keep_outputs: 'zset' },
 }
-const META_FIELDS = ['sequence', 'removed', 'paused', 'orphans', 'waited']
+const META_FIELDS = [
+  'sequence',
+  'removed',
+  'paused',
+  'orphans',
+  'waited',
+  'limits',
+  'starts',
+  'parked_after',
+  'gate',
+  'arrivals',
+].concat(['I', 'R', 'K', 'E'].map((letter) => `held_${letter}`))
+/** How much higher the sequence is of a lane that counts what it accepts. */
+const GATED = 1e15
 /** Where a job may be, by the state of its run; `-`: it never ran. */
 const PLACES: Readonly<Record<string, readonly string[]>> = {
-  '-': ['fifo', 'ready', 'scheduled'],
-  Q: ['ready'],
-  W: ['retrying', 'ready'],
+  '-': ['fifo', 'ready', 'scheduled', 'parked'],
+  Q: ['ready', 'parked'],
+  W: ['retrying', 'ready', 'parked'],
   R: ['leases'],
   X: ['leases'],
   C: ['completed'],
   K: ['cancelled'],
   D: ['dlq'],
 }
-const ASIDE = ['ready', 'scheduled', 'retrying']
+const ASIDE = ['ready', 'scheduled', 'retrying', 'parked']
 const WAITING = ['fifo', ...ASIDE]
 const TERMINAL = ['completed', 'cancelled', 'dlq']
 /** Time and sequence in front of an entry of fifo and ready. */
@@ -41,6 +63,7 @@ interface Job {
   readonly state: string
   readonly runAt: number
   readonly key: string | null
+  readonly concurrencyKey: string | null
 }
 
 type Report = (what: string) => void
@@ -85,6 +108,7 @@ class LaneCount {
     this.checkMeta()
     this.countFifo()
     this.countReady()
+    this.countParked()
     for (const set of ['scheduled', 'retrying']) this.countLater(set)
     for (const set of TERMINAL) this.countBySequence(set)
     for (const id of this.zset('leases').keys()) this.found(id, 'leases')
@@ -131,7 +155,7 @@ class LaneCount {
         deadline,
         state: run?.[1] ?? '-',
         runAt: Number(run?.[8] ?? (runAt || created)),
-        key: keyOf(options),
+        ...keysOf(options),
       })
     }
   }
@@ -139,7 +163,10 @@ class LaneCount {
   private checkMeta(): void {
     const meta = this.hash('meta')
     for (const field of meta.keys()) if (!META_FIELDS.includes(field)) this.report(`meta has a field ${field}`)
-    const last = Number(meta.get('sequence') ?? 0)
+    const gated = meta.has('gate') ? GATED : 0
+    const last = Number(meta.get('sequence') ?? 0) - gated
+    if (last < 0 || last >= GATED) this.report(`meta has the sequence ${last} ${gated > 0 ? 'with' : 'without'} a gate`)
+    if (this.zset('parked').size > 0 && !meta.has('limits')) this.report('jobs are parked in a lane without limits')
     for (const [id, { sequence }] of this.jobs)
       if (Number(sequence) > last) this.report(`${id} has sequence ${sequence} after the last, ${last}`)
     if (Number(meta.get('orphans') ?? 0) !== 0) this.report(`meta counts ${meta.get('orphans')} orphans`)
@@ -181,6 +208,21 @@ class LaneCount {
       if (!entry.startsWith(orderOf(job))) this.report(`ready has ${entry}, not ${orderOf(job)}${id}`)
       // Zero has two signs.
       if (score + job.priority !== 0) this.report(`ready has ${id} at ${score}, its priority is ${job.priority}`)
+    }
+  }
+
+  private countParked(): void {
+    for (const [member, score] of this.zset('parked')) {
+      const id = member.slice(50 + ORDER_LENGTH)
+      this.found(id, 'parked')
+      const job = this.jobs.get(id)
+      if (job === undefined) continue
+      const digest = createHash('sha1')
+        .update(Buffer.from(job.concurrencyKey ?? '', 'latin1'))
+        .digest('hex')
+      const rank = String(2 ** 31 - 1 - job.priority).padStart(10, '0')
+      if (score !== 0 || member !== digest + rank + orderOf(job) + id) this.report(`parked has ${id} as ${member}`)
+      if (job.concurrencyKey === null) this.report(`parked has ${id}, which has no key`)
     }
   }
 
@@ -259,6 +301,10 @@ class LaneCount {
   }
 
   private checkKeys(): void {
+    const shared = this.hash('concurrency')
+    for (const [id, { concurrencyKey }] of this.jobs)
+      if ((shared.get(id) ?? null) !== concurrencyKey) this.report(`concurrency has ${id} as ${shared.get(id)}`)
+    for (const id of shared.keys()) if (!this.jobs.has(id)) this.report(`concurrency has ${id}, which is not in defs`)
     const [owners, names] = [this.hash('idempotency'), this.hash('keyed')]
     for (const [id, { key }] of this.jobs) {
       if ((names.get(id) ?? null) !== key) this.report(`keyed has ${id} as ${names.get(id) ?? 'nothing'}, not ${key}`)
@@ -273,9 +319,9 @@ class LaneCount {
 
 const orderOf = ({ runAt, sequence }: Job): string => String(runAt).padStart(13, '0') + sequence
 
-/** The idempotency key in the options of a definition; the dump is Latin-1, the options are UTF-8. */
-function keyOf(options: string): string | null {
-  if (options === '') return null
-  const { idempotencyKey }: { idempotencyKey?: string } = JSON.parse(options)
-  return idempotencyKey ?? null
+/** The keys in the options of a definition; the dump is Latin-1, the options are UTF-8. */
+function keysOf(options: string): Pick<Job, 'key' | 'concurrencyKey'> {
+  if (options === '') return { key: null, concurrencyKey: null }
+  const { idempotencyKey, concurrencyKey }: { idempotencyKey?: string; concurrencyKey?: string } = JSON.parse(options)
+  return { key: idempotencyKey ?? null, concurrencyKey: concurrencyKey ?? null }
 }

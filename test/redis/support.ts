@@ -98,6 +98,15 @@ export async function wholeLife(backend: RedisBackend, name: string): Promise<vo
   await backend.call('job.turn', { settlements: [], claims: [claim(1, 1000, ['mail', 'x', 'y', 'z'])], resend: false })
   await backend.call('queue.policy', { changes: [{ lane: 'mail', paused: true }] })
   await backend.call('queue.policy', { changes: [{ lane: 'mail', paused: false }] })
+  const limits = { maxInFlight: 9, maxPerKey: 1, enqueueRate: { limit: 9, perMs: 1_000, burst: 9 } }
+  await backend.call('queue.policy', { changes: [{ lane: 'shared', ...limits }] })
+  const shared = (id: string) => ({ ...job(of(id), { lane: 'shared', concurrencyKey: 't' }), id: `shared/${of(id)}` })
+  await backend.call('job.enqueue', { jobs: [shared('j'), shared('k'), shared('l')] })
+  await backend.call('job.turn', { settlements: [], claims: [claim(3, 60_000, ['shared'])], resend: false })
+  await backend.call('job.turn', { settlements: [], claims: [claim(3, 60_000, ['shared'])], resend: false })
+  await backend.call('job.cancel', { ids: [shared('k').id], force: false, keepMs: null })
+  const none = { maxInFlight: null, maxPerKey: null, enqueueRate: null }
+  await backend.call('queue.policy', { changes: [{ lane: 'shared', ...none }], usage: ['shared'] })
   await backend.call('queue.stats', { lanes: null })
   await backend.call('store.maintain', { limit: 100, keepDeadMs: null })
   await backend.call('store.health', { rights: true })

@@ -123,7 +123,7 @@ const translators: Translators = {
   'job.enqueue': ({ at, request, reply }, storeNow) =>
     request.jobs.flatMap((job, index) => {
       const result = reply.results[index]
-      if (result === undefined) return []
+      if (result === undefined || result.outcome === 'refused') return []
       const eligibleAt = job.runAt ?? storeNow + job.delayMs
       const { lane, idempotencyKey: key, traceId: ref, deadlineAt } = job
       const { outcome, id } = result
@@ -149,7 +149,9 @@ const translators: Translators = {
       return verdict === undefined ? [] : [{ kind: 'progress', at, storeNow, job: id, token, verdict }]
     }),
   'queue.policy': ({ at, request }, storeNow) =>
-    request.changes.map(({ lane, paused }) => ({ kind: 'policy', at, storeNow, job: '', lane, paused })),
+    request.changes.flatMap(({ lane, paused }) =>
+      paused === undefined ? [] : [{ kind: 'policy', at, storeNow, job: '', lane, paused }],
+    ),
   'job.cancel': ({ at, request, reply }, storeNow) =>
     request.ids.flatMap((job, index) => {
       const outcome = reply.outcomes[index]

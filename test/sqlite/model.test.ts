@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SqliteStore } from '#dist/src/backends/sqlite/store.js'
 import { ALL_STATES, MODEL_OPTIONS, MODEL_TIMEOUT_MS, modelRun, play } from '../model/store-commands.ts'
-import { Pair, type Subject } from '../model/store-pair.ts'
+import { excuseSameTime, Pair, type Subject } from '../model/store-pair.ts'
 import { ManualClock, openStore } from './support.ts'
 
 /** Attempts whose job is gone, or does not know of them. */
@@ -26,7 +26,11 @@ test(
       fc.asyncProperty(modelRun, async (run) => {
         const clock = new ManualClock()
         const store = openStore({}, clock)
-        const subject: Subject = { clock, call: async (type, request) => store.call(type, request) }
+        const subject: Subject = {
+          clock,
+          call: async (type, request) => store.call(type, request),
+          excuse: excuseSameTime,
+        }
         await play(run, new Pair(subject, run.isForgetful), states)
         checkTables(store)
         store.close()

@@ -158,7 +158,7 @@ test('migrations are applied once, and a changed or later breaking one is refuse
 test('a migration that fails leaves nothing of itself', () => {
   const store = openStore()
   const { database } = store.connection
-  const broken = migrationOf(2, 'broken', 'CREATE TABLE half (a); CREATE TABLE holdfast_job (b);')
+  const broken = migrationOf(9_999, 'broken', 'CREATE TABLE half (a); CREATE TABLE holdfast_job (b);')
   const target = { database, path: ':memory:', isReadonly: false, nowMs: 0 }
   const write = (run: () => void): void => store.connection.write(run)
   expect(() => migrate({ ...target, write }, [...readMigrations(), broken])).toThrow(/already exists/)

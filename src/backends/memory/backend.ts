@@ -5,6 +5,7 @@
 import type { Backend, BackendOptions, CancelListener, HintListener, HintSubscription } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import { EndListeners, lanesEnded } from '../end-listeners.ts'
+import { freedLanes } from '../freed.ts'
 import { everyHint, keepsNoLeases, neverChanges } from '../local.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { MemoryStore } from './store.ts'
@@ -23,7 +24,7 @@ export const MEMORY_CAPABILITIES: Capabilities = Object.freeze({
   continuations: false,
   partitions: false,
   streams: false,
-  rateLimits: false,
+  rateLimits: true,
 })
 
 interface Shared {
@@ -70,6 +71,9 @@ export class MemoryBackend implements Backend {
       const reply = handler(request)
       if (this.shared.ends.isAwaited) this.shared.ends.tell(lanesEnded(type, request))
       if (type === 'job.enqueue' || type === 'job.promote' || type === 'queue.policy') this.hint(null)
+      else {
+        for (const lane of freedLanes(type, request, reply)) if (this.shared.store.isLimited(lane)) this.hint(lane)
+      }
       if (type === 'job.cancel') for (const listener of this.shared.cancelListeners) listener()
       return Promise.resolve(reply)
     } catch (error) {

@@ -8,9 +8,20 @@ import { isTerminal } from '../../job.ts'
 import { Roster } from '../../roster.ts'
 import { sequenceBefore } from '../cursor.ts'
 import { keepDeadIn } from '../kept.ts'
-import type { Claim, Grant, Reply, Request, Settlement, SyncBackendHandlers, Verdict } from '../protocol/index.ts'
+import type {
+  Claim,
+  Grant,
+  Reply,
+  Request,
+  Settlement,
+  SyncBackendHandlers,
+  Throttle,
+  Verdict,
+} from '../protocol/index.ts'
 import { leaseToken, nextEpoch } from '../rules.ts'
 import { Lane } from './lane.ts'
+import type { Limiter, Taken } from './limiter.ts'
+import { changePolicy, policyOf, usageOf } from './policy.ts'
 import { JobRow } from './row.ts'
 import { settle, takeNote } from './settle.ts'
 import { statsOf } from './stats.ts'
@@ -81,6 +92,8 @@ export class MemoryStore {
       const key = definition.idempotencyKey === null ? null : keyOf(definition.lane, definition.idempotencyKey)
       const first = key === null ? undefined : this.keys.get(key)
       if (first !== undefined) return { outcome: 'deduplicated' as const, id: first.definition.id, state: first.state }
+      const retryAfterMs = this.lanes.get(definition.lane)?.limiter?.admit(now) ?? 0
+      if (retryAfterMs > 0) return { outcome: 'refused' as const, id: definition.id, retryAfterMs }
       this.sequence += 1
       const row = new JobRow(definition, this.sequence, now)
       this.jobs.set(definition.id, row)
@@ -130,19 +143,23 @@ export class MemoryStore {
     const limit = rows.length > 0 ? rows.length : claim.limit
     const deadlined: JobId[] = []
     let dueAt: number | null = null
+    const throttled: Throttle[] = []
+    const limited = claim.lanes.filter((name) => this.isLimited(name) && this.lanes.get(name)?.isPaused === false)
     let more = false
     for (const name of claim.lanes) {
       const lane = this.lanes.get(name)
       if (lane === undefined || lane.isPaused) continue
       lane.promoteDue(now)
       deadlined.push(...this.buryDeadlined(lane, now, keepDeadIn(claim, lane.name)))
-      while (rows.length < limit) {
-        const row = lane.takeReady()
-        if (row === undefined) break
+      const wanted = limit - rows.length
+      const limiter = lane.limiter?.holdsClaims === true ? lane.limiter : null
+      const taken = limiter === null ? null : this.takeLimited(lane, limiter, wanted, now)
+      for (const row of taken?.rows ?? lane.takeUpTo(wanted)) {
         this.grant(row, claim, now, rows.length)
         rows.push(row)
       }
-      more ||= lane.firstReady() !== undefined
+      if (taken !== null && taken.throttle !== null) throttled.push({ lane: name, ...taken.throttle })
+      more ||= taken === null ? lane.firstReady() !== undefined : taken.more
       const laneDueAt = lane.nextDueAt()
       if (laneDueAt !== null) dueAt = Math.min(dueAt ?? laneDueAt, laneDueAt)
     }
@@ -151,7 +168,19 @@ export class MemoryStore {
       more,
       dueInMs: dueAt === null ? null : dueAt - now,
       deadlined,
+      ...(throttled.length > 0 && { throttled }),
+      ...(limited.length > 0 && { limited }),
     }
+  }
+
+  private takeLimited(lane: Lane, limiter: Limiter, wanted: number, now: number): Taken {
+    const taken = limiter.take(lane, wanted, { running: this.runningIn(lane.name), now })
+    lane.tidy()
+    return taken
+  }
+
+  private runningIn(lane: string): readonly JobRow[] {
+    return this.running.list().filter(({ definition }) => definition.lane === lane)
   }
 
   /** What this very claim was given when it was first sent, in the same order. */
@@ -289,13 +318,18 @@ export class MemoryStore {
     }
   }
 
-  private policy({ changes }: Request<'queue.policy'>): Reply<'queue.policy'> {
-    for (const change of changes) this.lane(change.lane).isPaused = change.paused
+  private policy({ changes, usage = [] }: Request<'queue.policy'>): Reply<'queue.policy'> {
+    for (const change of changes) changePolicy(this.lane(change.lane), change)
+    const content = { running: this.running.list(), now: this.clock.now() }
     return {
-      policies: [...this.lanes.values()]
-        .filter((lane) => lane.isPaused)
-        .map((lane) => ({ lane: lane.name, paused: true })),
+      policies: [...this.lanes.values()].flatMap(policyOf),
+      usage: usage.map((name) => usageOf(name, this.lanes.get(name), content)),
     }
+  }
+
+  /** Whether a start in the lane may wait for an attempt to end. */
+  isLimited(lane: string): boolean {
+    return this.lanes.get(lane)?.limiter?.holdsClaims === true
   }
 
   private maintain(request: Request<'store.maintain'>): Reply<'store.maintain'> {

@@ -67,6 +67,7 @@ export function storedOf(row: JobRow, withValues: boolean): StoredJob {
     maxCrashes: definition.maxCrashes,
     retry: view.retry,
     idempotencyKey: definition.idempotencyKey,
+    concurrencyKey: definition.concurrencyKey ?? null,
     metadata: definition.metadata,
     traceId: definition.traceId,
     replayOf: definition.replayOf,

@@ -14,6 +14,7 @@ import type {
 } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import { lanesEnded } from '../end-listeners.ts'
+import { LimitedLanes } from '../freed.ts'
 import type { LeaseTerms } from '../lease-policy.ts'
 import { type LeaseThread, openLeaseThread } from '../lease-thread.ts'
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
@@ -21,7 +22,7 @@ import { type PlannedType, plansOf } from '../sql/handlers.ts'
 import { hintsOf } from '../sql/hint.ts'
 import { change, type Plan, read } from '../sql/plan.ts'
 import { channelOf } from './channel.ts'
-import { turn } from './claim.ts'
+import { fence, turn } from './claim.ts'
 import { openLink } from './connect.ts'
 import type { Ends } from './ends.ts'
 import { runEnqueue } from './enqueue.ts'
@@ -54,7 +55,7 @@ export const POSTGRES_CAPABILITIES: Capabilities = Object.freeze({
   continuations: false,
   partitions: false,
   streams: false,
-  rateLimits: false,
+  rateLimits: true,
 })
 
 export interface PostgresBackendOptions extends BackendOptions {
@@ -82,7 +83,8 @@ export class PostgresBackend implements Backend {
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
   readonly overlapsTurns = false
   private readonly parts: Parts
-  private readonly plans = plansOf({ turn })
+  private readonly plans = plansOf({ turn, fence })
+  private readonly limited = new LimitedLanes()
   private isClosed = false
   /** Why nothing is done any more. */
   private refusal: HoldfastError | null = null
@@ -148,6 +150,7 @@ export class PostgresBackend implements Backend {
     const { wake, ends } = this.parts
     if (ends.isAwaited) ends.ended(lanesEnded(type, request))
     for (const lane of hintsOf(type, request, reply as Reply<T>)) wake.ready(lane)
+    for (const lane of this.limited.freedBy(type, request, reply as Reply<T>)) wake.ready(lane)
     for (const lane of lanesLeft(request, reply as Reply<T>)) wake.left(lane)
     if (type === 'job.cancel' && stopsOwners(request as Request<'job.cancel'>, reply as Reply<'job.cancel'>))
       wake.cancelled()

@@ -4,12 +4,14 @@
  */
 import { isHoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job.ts'
-import type { Claim, ClaimedJob, Grant, Reply, Request, Settlement, Verdict } from '../protocol/index.ts'
+import type { Claim, ClaimedJob, Grant, Reply, Request, Settlement, Throttle, Verdict } from '../protocol/index.ts'
 import { buryDamaged } from '../sql/damage.ts'
 import { buryDeadlined, MOVED_PER_CLAIM_MAX, promoteDue } from '../sql/due.ts'
 import { heldBy } from '../sql/held.ts'
+import { type Candidate, claimLimited, type LaneClaim } from '../sql/limited.ts'
 import { noteLast } from '../sql/note.ts'
-import { type Plan, type Row, read } from '../sql/plan.ts'
+import { atomically, change, type Plan, type Row, read } from '../sql/plan.ts'
+import type { LaneRow } from '../sql/policy-row.ts'
 import { readClaimed, type TimedRow } from '../sql/row.ts'
 import { type Complete, settle } from '../sql/settle.ts'
 
@@ -71,31 +73,69 @@ const completionRow = ({ id, token, keepMs, durationMs, output, keepOutputMs }: 
   keep_output_ms: keepOutputMs,
 })
 
-const claimArgs = ({ lanes, workerId, nonce, leaseMs }: Claim, limit: number, isForced: boolean): Row => ({
+/** `ordinal`: of the first job that is granted. */
+const claimArgs = ({ lanes, workerId, nonce, leaseMs }: Claim, limit: number, isForced: boolean, ordinal = 0): Row => ({
   lanes,
   limit,
   worker_id: workerId,
   nonce,
   lease_ms: leaseMs,
   force: isForced ? 1 : 0,
+  ordinal,
 })
 
 /** With what an earlier sending of the claim was `held`, nothing more is granted. */
 function* grant(claim: Claim, held: readonly ClaimedJob[]): Plan<Grant> {
   const limit = held.length > 0 ? 0 : claim.limit
-  const look = (isForced: boolean): Plan<Seen> => claimOnce(claimArgs(claim, limit, isForced))
-  const first = yield* look(false)
+  const first = yield* claimOnce(claimArgs(claim, limit, false))
   if (!first.isBlocked) return { ...first.grant, jobs: [...held, ...first.grant.jobs] }
   // A paused lane stays as it is.
-  const paused = new Set((yield* read<{ lane: string }>('lane_list', [{}])).map(({ lane }) => lane))
-  const lanes = claim.lanes.filter((lane) => !paused.has(lane))
+  const policies = new Map((yield* read<LaneRow>('lane_list', [{}])).map((row) => [row.lane, row]))
+  const lanes = claim.lanes.filter((lane) => policies.get(lane)?.paused !== 1)
   yield* promoteDue(lanes, MOVED_PER_CLAIM_MAX)
   const burial = { lanes, limit: MOVED_PER_CLAIM_MAX, keepDead: claim }
   const deadlined: JobId[] = [...(yield* buryDeadlined(burial))]
   // Forced: others may hold what is due, and more may have become due since.
-  const second = yield* look(true)
-  return { ...second.grant, jobs: [...held, ...second.grant.jobs], deadlined }
+  const limited = lanes.filter((lane) => policies.get(lane)?.limited === 1)
+  const second =
+    limited.length === 0
+      ? (yield* claimOnce(claimArgs(claim, limit, true))).grant
+      : yield* claimInOrder({ ...claim, lanes, limit }, limited)
+  return { ...second, jobs: [...held, ...second.jobs], deadlined }
 }
+
+/** Where a lane has limits, lane by lane, so that none is served before its turn. */
+function* claimInOrder(claim: Claim, limited: readonly string[]): Plan<Grant> {
+  const jobs: ClaimedJob[] = []
+  const throttled: Throttle[] = []
+  let more = false
+  // What is due next is seen for all of them, with nothing granted.
+  const { dueInMs } = (yield* claimOnce(claimArgs(claim, 0, true))).grant
+  for (const lane of claim.lanes) {
+    const wanted = claim.limit - jobs.length
+    const laneClaim = { claim, lane, wanted, ordinal: jobs.length }
+    const given = limited.includes(lane)
+      ? yield* atomically(() => claimLimited(laneClaim, grantPicked), true)
+      : {
+          ...(yield* claimOnce(claimArgs({ ...claim, lanes: [lane] }, wanted, true, jobs.length))).grant,
+          throttle: null,
+        }
+    jobs.push(...given.jobs)
+    more ||= given.more
+    if (given.throttle !== null) throttled.push(given.throttle)
+  }
+  return { jobs, more, dueInMs, deadlined: [], ...(throttled.length > 0 && { throttled }), limited }
+}
+
+/** What was picked under the limits of a lane. */
+function* grantPicked(picked: readonly Candidate[], { claim, ordinal }: LaneClaim): Plan<readonly ClaimedJob[]> {
+  const { workerId, nonce, leaseMs } = claim
+  const row = { seqs: picked.map(({ seq }) => seq), ordinal, worker_id: workerId, nonce, lease_ms: leaseMs }
+  return (yield* readGrant(yield* read<TurnRow>('job_grant', [row]))).grant.jobs
+}
+
+/** Until the transaction ends nobody claims; whoever claims then sees what it did. */
+export const fence = (): Plan<number> => change('lane_fence', [{}])
 
 interface Seen {
   readonly isBlocked: boolean

@@ -19,7 +19,8 @@ const UNIQUE_VIOLATION = '23505'
 export async function runEnqueue(runner: Runner, request: Enqueue): Promise<Enqueued> {
   if (request.resend !== false || !areAlike(request.jobs)) return runAny(runner, request)
   try {
-    return await runner.run(() => addAlike(request.jobs))
+    const added = await runner.run(() => addAlike(request.jobs))
+    return added ?? (await runAny(runner, request))
   } catch (error) {
     if (isUnreadable(error)) return runAny(runner, request)
     // Nothing of it was written. An id was there, so it has been sent before, whatever the request says.
@@ -40,11 +41,13 @@ async function runAny(runner: Runner, request: Enqueue): Promise<Enqueued> {
   }
 }
 
-function* addAlike(jobs: readonly JobDefinition[]): Plan<Enqueued> {
+/** Null: the lane counts what it accepts, and nothing was written. */
+function* addAlike(jobs: readonly JobDefinition[]): Plan<Enqueued | null> {
   const [first] = jobs
   if (first === undefined) return { results: [] }
   const rows = jobs.map(({ id, payload }) => ({ id, payload }))
-  const [added] = yield* read<{ now: number; written: number }>('job_add', rows, enqueueRow(first))
+  const [added] = yield* read<{ now: number; written: number }>('job_add', rows, enqueueRow(first, false))
+  if (added?.written === 0) return null
   if (added?.written !== jobs.length)
     throw new HoldfastError('INTERNAL', `job_add wrote ${added?.written} of ${jobs.length} rows`)
   return { results: jobs.map((job) => createdAs(job, added.now)) }
@@ -56,8 +59,13 @@ function areAlike(jobs: readonly JobDefinition[]): boolean {
   return first !== undefined && isPlain(first) && jobs.every((job) => job === first || isLike(job, first))
 }
 
-const isPlain = ({ idempotencyKey, retry, metadata, traceId, replayOf }: JobDefinition): boolean =>
-  idempotencyKey === null && retry === null && metadata === null && traceId === null && replayOf === null
+const isPlain = ({ idempotencyKey, concurrencyKey, retry, metadata, traceId, replayOf }: JobDefinition): boolean =>
+  idempotencyKey === null &&
+  concurrencyKey === null &&
+  retry === null &&
+  metadata === null &&
+  traceId === null &&
+  replayOf === null
 
 const isLike = (job: JobDefinition, first: JobDefinition): boolean =>
   isPlain(job) &&

@@ -39,11 +39,18 @@ export interface LinkFacts extends ServerFacts {
 }
 
 /** What the operations of the store see of the server. */
+export interface TransactionOptions {
+  /** Default true. */
+  readonly isRepeated?: boolean
+  /** It claims jobs, so it waits where statements that claim do. Default false. */
+  readonly isClaiming?: boolean
+}
+
 export interface Link {
   /** Rejects with a HoldfastError. */
   query(statement: Prepared, values: readonly unknown[], mode?: RowMode): Promise<Answer>
   /** `run` is called again from the start after a conflict, unless told otherwise. Its `query` must not be used after it has ended. */
-  transaction<T>(run: (query: Link['query']) => Promise<T>, isRepeated?: boolean): Promise<T>
+  transaction<T>(run: (query: Link['query']) => Promise<T>, options?: TransactionOptions): Promise<T>
   readonly facts: LinkFacts
   onChange(listener: ChangeListener): () => void
   close(): Promise<void>
@@ -124,8 +131,11 @@ export class PostgresLink implements Link {
     })
   }
 
-  transaction<T>(run: (query: Link['query']) => Promise<T>, isRepeated = true): Promise<T> {
-    return this.repeating(() => this.transact(run), isRepeated ? REPEATS_MAX : 0)
+  transaction<T>(
+    run: (query: Link['query']) => Promise<T>,
+    { isRepeated = true, isClaiming = false }: TransactionOptions = {},
+  ): Promise<T> {
+    return this.repeating(() => this.transact(run, isClaiming), isRepeated ? REPEATS_MAX : 0)
   }
 
   async close(): Promise<void> {
@@ -164,8 +174,8 @@ export class PostgresLink implements Link {
     }
   }
 
-  private async transact<T>(run: (query: Link['query']) => Promise<T>): Promise<T> {
-    const client = await this.borrow(false)
+  private async transact<T>(run: (query: Link['query']) => Promise<T>, isClaiming: boolean): Promise<T> {
+    const client = await this.borrow(isClaiming)
     let failure: Failed | undefined
     let isOver = false
     const query: Link['query'] = async (statement, values, mode = 'object') => {

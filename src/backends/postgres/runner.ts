@@ -1,6 +1,6 @@
 /** Runs plans on a link: each step is one statement that commits by itself, unless the plan is run as one transaction. */
 import { HoldfastError, isHoldfastError } from '../../errors.ts'
-import type { Plan, Row, Step, StepResult, Written } from '../sql/plan.ts'
+import type { AtomicStep, Plan, Row, Step, StepResult, Written } from '../sql/plan.ts'
 import type { Answer, Link } from './link.ts'
 import { type Statements, valuesFor } from './statement.ts'
 
@@ -21,10 +21,16 @@ export class Runner {
     return this.link.transaction((query) => this.follow(plan(), query))
   }
 
-  private async follow<T>(plan: Plan<T>, query: Link['query']): Promise<T> {
+  private async follow<T>(
+    plan: Plan<T>,
+    query: Link['query'],
+    atomic: (step: AtomicStep) => Promise<unknown> = (step) => this.follow(step.plan(), query),
+  ): Promise<T> {
     let turn = plan.next()
     while (turn.done !== true) {
-      const result: StepResult = await this.step(turn.value, query)
+      const { value } = turn
+      const result: StepResult =
+        value.kind === 'atomic' ? { value: await atomic(value) } : await this.step(value, query)
       turn = plan.next(result)
     }
     return turn.value
@@ -33,12 +39,20 @@ export class Runner {
   /** Each step has its own commit: once one has written, what fails later leaves something done. */
   private async followAlone<T>(plan: Plan<T>): Promise<T> {
     let hasWritten = false
-    try {
-      return await this.follow(plan, async (statement, ...rest) => {
-        const answer = await this.link.query(statement, ...rest)
-        hasWritten ||= statement.isWriting === true
-        return answer
+    const alone: Link['query'] = async (statement, ...rest) => {
+      const answer = await this.link.query(statement, ...rest)
+      hasWritten ||= statement.isWriting === true
+      return answer
+    }
+    const atomic = async (step: AtomicStep): Promise<unknown> => {
+      const value = await this.link.transaction((query) => this.follow(step.plan(), query), {
+        isClaiming: step.isClaiming,
       })
+      hasWritten = true
+      return value
+    }
+    try {
+      return await this.follow(plan, alone, atomic)
     } catch (error) {
       throw hasWritten && isHoldfastError(error) ? asPartly(error) : error
     }

@@ -50,7 +50,7 @@ const files = new Map<StatementName, Omit<Statement, 'name'>>(
         args: columnsOf(file, 'args'),
         rows: columnsOf(file, 'rows'),
         mode: /^--! arrays$/m.test(file) ? 'array' : 'object',
-        isClaiming: name === 'job_claim' || name === 'job_turn',
+        isClaiming: name === 'job_claim' || name === 'job_grant' || name === 'job_turn',
         isWriting: /\b(?:INSERT INTO|UPDATE|DELETE FROM) holdfast\./.test(whole),
       },
     ]
@@ -105,6 +105,8 @@ export function valuesFor(
   ns: number,
   { rows, args }: { readonly rows: readonly Row[]; readonly args?: Row },
 ): unknown[] {
+  // A command of the server's own takes no values.
+  if (!statement.text.includes('$')) return []
   const said = args ?? rows[0] ?? {}
   const values: unknown[] = [ns]
   for (const { name, type } of statement.args) {

@@ -81,7 +81,7 @@ export class Sweep {
       const { rows } = await this.link.query(this.statement(LOOK), [])
       const [look] = rows as readonly { readonly size: number; readonly is_permitted: boolean }[]
       if (look === undefined || !look.is_permitted || look.size < BYTES_MIN) return false
-      return await this.link.transaction((query) => this.renew(query), false)
+      return await this.link.transaction((query) => this.renew(query), { isRepeated: false })
     } catch (error) {
       if (isHoldfastError(error)) return false
       throw error

@@ -7,7 +7,7 @@ import { HoldfastError, invalidArgument } from '../../errors.ts'
 import type { JobDefinition } from '../../job.ts'
 import type { EnqueueResult } from '../protocol/index.ts'
 import { enqueue } from '../sql/enqueue.ts'
-import type { Row, Step, StepResult } from '../sql/plan.ts'
+import type { AtomicStep, Plan, Row, Step, StepResult } from '../sql/plan.ts'
 import {
   driverErrorOf,
   firstValue,
@@ -42,10 +42,8 @@ export class PostgresTransactional implements TransactionalEnqueue {
   }
 
   *enqueue(job: JobDefinition): TransactionSteps<EnqueueResult> {
-    const plan = enqueue({ jobs: [job], resend: false })
-    let turn = plan.next()
-    while (turn.done !== true) turn = plan.next(yield* this.step(turn.value))
-    const [result] = turn.value.results
+    const { results } = yield* this.follow(enqueue({ jobs: [job], resend: false }, true))
+    const [result] = results
     if (result === undefined) throw new HoldfastError('INTERNAL', 'an enqueue was left unanswered')
     const { channel } = this.options
     // PostgreSQL delivers it at the commit, and equal ones of a transaction once.
@@ -54,7 +52,14 @@ export class PostgresTransactional implements TransactionalEnqueue {
     return result
   }
 
-  private *step(step: Step): TransactionSteps<StepResult> {
+  private *follow<T>(plan: Plan<T>): TransactionSteps<T> {
+    let turn = plan.next()
+    while (turn.done !== true) turn = plan.next(yield* this.step(turn.value))
+    return turn.value
+  }
+
+  private *step(step: Step | AtomicStep): TransactionSteps<StepResult> {
+    if (step.kind === 'atomic') return { value: yield* this.follow(step.plan()) }
     const { statements, mark } = this.options
     const statement = statements.get(step.name)
     const [, ...values] = valuesFor(statement, 0, step)

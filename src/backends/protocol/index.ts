@@ -17,5 +17,5 @@ export type BackendHandlers = { [T in MessageType]: (request: Request<T>) => Pro
 export type SyncBackendHandlers = { [T in MessageType]: (request: Request<T>) => Reply<T> }
 
 export type * from './job-messages.ts'
-export type * from './store-messages.ts'
+export * from './store-messages.ts'
 export type * from './worker-messages.ts'

@@ -13,16 +13,16 @@ import type {
   Payload,
   RetryPolicy,
 } from '../../job.ts'
+import type { ThrottleReason } from './store-messages.ts'
 
 /**
  * `created` is also the answer when the very same id is sent again, so that an enqueue may be repeated after a lost reply.
  * `deduplicated`: the lane has a job with the same idempotency key, whose id and state are given.
+ * `refused`: the lane accepts no more for now; nothing was stored. Entries count one by one, in their order.
  */
-export interface EnqueueResult {
-  readonly outcome: 'created' | 'deduplicated'
-  readonly id: JobId
-  readonly state: JobState
-}
+export type EnqueueResult =
+  | { readonly outcome: 'created' | 'deduplicated'; readonly id: JobId; readonly state: JobState }
+  | { readonly outcome: 'refused'; readonly id: JobId; readonly retryAfterMs: number }
 
 /** One line of a job's log. `number` counts the lines of the attempt from 1; `text` is the line as JSON, which stores keep unread. */
 export interface NoteLine {
@@ -147,6 +147,14 @@ export interface ClaimedJob {
   readonly keepResultMs: number | null
 }
 
+/** A lane that gave less than was asked for and waits, because of a limit. */
+export interface Throttle {
+  readonly lane: string
+  readonly reason: ThrottleReason
+  /** Time until its rate permits the next start; null: nobody knows. */
+  readonly inMs: number | null
+}
+
 export interface Grant {
   readonly jobs: readonly ClaimedJob[]
   /** True when the lanes may hold more that could run now. */
@@ -155,6 +163,10 @@ export interface Grant {
   readonly dueInMs: number | null
   /** Jobs that were found past their deadline and are in the dead letters now. */
   readonly deadlined: readonly JobId[]
+  /** Absent: no limit held anything back. */
+  readonly throttled?: readonly Throttle[]
+  /** Lanes that were looked at and are under limits, so that an end of an attempt there may let another begin; absent: none. */
+  readonly limited?: readonly string[]
 }
 
 export interface LeaseRef {

@@ -33,7 +33,7 @@ export const REDIS_CAPABILITIES: Capabilities = Object.freeze({
   continuations: false,
   partitions: false,
   streams: false,
-  rateLimits: false,
+  rateLimits: true,
 })
 
 /** What this server promises: jobs outlive it only if it writes them down, and evicts none. */

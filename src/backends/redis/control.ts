@@ -1,8 +1,8 @@
-/** What operators and upkeep do: cancel, make due, pause, counts, retention, health. */
+/** What operators and upkeep do: cancel, make due, counts, retention, health. */
 import { HoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job.ts'
 import { countsIn, keepDeadIn } from '../kept.ts'
-import type { CancelOutcome, LanePolicy, PromoteOutcome, Reply, Request, StateCounts } from '../protocol/index.ts'
+import type { CancelOutcome, PromoteOutcome, Reply, Request, StateCounts } from '../protocol/index.ts'
 import { KEYSPACE_VERSION } from './keyspace.ts'
 import type { LaneRegistry } from './lane-registry.ts'
 import { listOf, meaningOf, numberOf, textOf } from './reply.ts'
@@ -30,15 +30,18 @@ function sound<T extends string>(outcome: T | 'damaged', id: JobId): T {
   throw new HoldfastError('STORE_CORRUPT', `the record of ${id} is damaged`, { details: { outcome: 'refused', id } })
 }
 
+/** `onReady`: where a running job was taken by force, a limit may let another begin. */
 export async function cancel(
   session: RedisSession,
   { ids, force, keepMs }: Request<'job.cancel'>,
+  onReady: (lane: string) => void,
 ): Promise<Reply<'job.cancel'>> {
   const outcomes: CancelOutcome[] = ids.map(() => 'not_found')
   for (const { lane, items } of groupByLane(ids, (id) => id)) {
     for (const chunk of chunksOf(items, BATCH.moves, () => 0)) {
       const args = [force ? 1 : 0, keepMs ?? '', BY_FORCE, ...chunk.map(({ local }) => local)]
       const letters = textOf(await session.run('job_cancel', lane, args))
+      if (force && letters.includes('c')) onReady(lane)
       chunk.forEach(({ item, index }, place) => {
         outcomes[index] = sound(meaningOf(CANCELLED, letters[place]), item)
       })
@@ -76,28 +79,6 @@ export interface ControlContext {
   readonly session: RedisSession
   readonly registry: LaneRegistry
   readonly onReady: (lane: string) => void
-}
-
-/** Pausing is a field of the lane itself, so that the claim sees it in the same step. */
-export async function policy(
-  { session, registry, onReady }: ControlContext,
-  { changes }: Request<'queue.policy'>,
-): Promise<Reply<'queue.policy'>> {
-  for (const { lane, paused } of changes) {
-    const noted = registry.note(lane)
-    if (noted !== null) await noted
-    await session.run('lane_pause', lane, [paused ? 1 : 0])
-    if (!paused) onReady(lane)
-  }
-  const lanes = await registry.list()
-  const flags = await Promise.all(
-    lanes.map((lane) => {
-      const meta = session.keys(lane).key('meta')
-      return session.servers.command('HEXISTS', meta, [meta, 'paused'])
-    }),
-  )
-  const policies = lanes.flatMap((lane, index): LanePolicy[] => (flags[index] === 1 ? [{ lane, paused: true }] : []))
-  return { policies }
 }
 
 /** One bounded step over all lanes. */

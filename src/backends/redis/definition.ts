@@ -16,6 +16,7 @@ interface Options {
   readonly maxCrashes?: number
   readonly retry?: RetryPolicy
   readonly idempotencyKey?: string
+  readonly concurrencyKey?: string
   readonly metadata?: Readonly<Record<string, unknown>>
   readonly traceId?: string
   readonly keepResultMs?: number
@@ -33,6 +34,7 @@ function isUsual(job: JobDefinition): boolean {
     job.metadata === null &&
     job.timeoutMs === null &&
     job.idempotencyKey === null &&
+    (job.concurrencyKey ?? null) === null &&
     job.traceId === null &&
     job.keepResultMs === null &&
     job.replayOf === null &&
@@ -50,6 +52,7 @@ function optionsOf(job: JobDefinition): Options {
     ...(job.maxCrashes === USUAL.maxCrashes ? {} : { maxCrashes: job.maxCrashes }),
     ...(job.retry === null ? {} : { retry: job.retry }),
     ...(job.idempotencyKey === null ? {} : { idempotencyKey: job.idempotencyKey }),
+    ...((job.concurrencyKey ?? null) === null ? {} : { concurrencyKey: job.concurrencyKey as string }),
     ...(job.metadata === null ? {} : { metadata: job.metadata }),
     ...(job.traceId === null ? {} : { traceId: job.traceId }),
     ...(job.keepResultMs === null ? {} : { keepResultMs: job.keepResultMs }),
@@ -67,6 +70,12 @@ export function packDefinition(job: JobDefinition): RedisArgument {
 
 /** What the enqueue script must know of a job beside its definition; empty for one that is queued now at priority 0. */
 export function packSpec(job: JobDefinition): string {
+  const { concurrencyKey } = job
+  if (concurrencyKey === null || concurrencyKey === undefined) return packPlaces(job)
+  return `@${Buffer.byteLength(concurrencyKey)} ${concurrencyKey} ${packPlaces(job)}`
+}
+
+function packPlaces(job: JobDefinition): string {
   const { priority, runAt, delayMs, deadlineAt, idempotencyKey } = job
   if (priority === 0 && runAt === null && delayMs === 0 && deadlineAt === null && idempotencyKey === null) return ''
   return `${priority} ${runAt ?? ''} ${runAt === null && delayMs > 0 ? delayMs : ''} ${deadlineAt ?? ''} ${idempotencyKey ?? ''}`

@@ -5,7 +5,7 @@ import type { EnqueueResult, Reply, Request } from '../protocol/index.ts'
 import { packDefinition, packSpec } from './definition.ts'
 import type { LaneListener } from './lane-listener.ts'
 import type { LaneRegistry } from './lane-registry.ts'
-import { listOf, textOf } from './reply.ts'
+import { listOf, numberOf, textOf } from './reply.ts'
 import type { RedisArgument } from './servers.ts'
 import { BATCH, chunksOf, groupByLane, localId, type RedisSession } from './session.ts'
 
@@ -91,7 +91,7 @@ async function store(context: EnqueueContext, lane: string, { chunk, jobs, resul
     else if (letter === 'd') {
       results[index] = { outcome: 'deduplicated', id: `${lane}/${textOf(owners[owner])}`, state: 'queued' }
       owner += 1
-    }
+    } else if (letter === 'r') results[index] = { outcome: 'refused', id, retryAfterMs: numberOf(reply[3]) }
   })
   const flags = textOf(reply[2])
   if (list === null && flags.includes('w')) context.lanes.ready(lane)

@@ -1,5 +1,6 @@
 /** Leases between claim and settlement: renewed, and taken back when they have run out. */
 import type { ExpiredLease, RenewOutcome, Reply, Request, Verdict } from '../protocol/index.ts'
+import type { ControlContext } from './control.ts'
 import { unpackDefinition } from './definition.ts'
 import { registryKey } from './key.ts'
 import type { LaneRegistry } from './lane-registry.ts'
@@ -36,7 +37,7 @@ export async function renew(
 
 /** All lanes of the namespace, those of the decisions first. */
 export async function reap(
-  { session, registry }: { readonly session: RedisSession; readonly registry: LaneRegistry },
+  { session, registry, onReady }: ControlContext,
   { decisions, limit }: Request<'lease.reap'>,
 ): Promise<Reply<'lease.reap'>> {
   const verdicts: Verdict[] = decisions.map(() => 'gone')
@@ -48,6 +49,8 @@ export async function reap(
       chunk.forEach(({ index }, place) => {
         verdicts[index] = meaningOf(VERDICTS, letters[place])
       })
+      // What ran counts no more, and what is requeued can be taken.
+      if (/[ac]/.test(letters)) onReady(lane)
     }
   }
   const expired: ExpiredLease[] = []
@@ -90,7 +93,7 @@ export interface LaneLook {
   readonly expiresInMs: number | null
 }
 
-const LOOKED_AT = ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines'] as const
+const LOOKED_AT = ['meta', 'fifo', 'ready', 'scheduled', 'retrying', 'leases', 'deadlines', 'parked'] as const
 const LANES_A_PROBE = 200
 
 export interface Probed {

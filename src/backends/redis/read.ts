@@ -74,6 +74,7 @@ function viewOf(id: string, lane: string, reply: readonly RedisReply[]): JobView
     maxCrashes: stored.maxCrashes,
     retry: settled?.retry ?? options.retry ?? null,
     idempotencyKey: options.idempotencyKey ?? null,
+    concurrencyKey: options.concurrencyKey ?? null,
     metadata: options.metadata ?? null,
     traceId: options.traceId ?? null,
     replayOf: options.replayOf ?? null,

@@ -2,13 +2,14 @@
 import type { Clock } from '../../clock.ts'
 import type { BackendHandlers } from '../protocol/index.ts'
 import { ahead } from './ahead.ts'
-import { cancel, health, maintain, policy, promote } from './control.ts'
+import { cancel, health, maintain, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
 import type { LaneListener } from './lane-listener.ts'
 import { LaneRegistry } from './lane-registry.ts'
 import { reap, renew } from './lease.ts'
 import { listJobs } from './list.ts'
 import { logs, note, states } from './note.ts'
+import { policy } from './policy.ts'
 import { readJobs, readStats } from './read.ts'
 import type { RedisSession } from './session.ts'
 import { Turn, type TurnListener } from './turn.ts'
@@ -51,7 +52,7 @@ export class RedisStore {
     'job.note': (request) => note(this.session, request),
     'job.logs': (request) => logs(this.session, request),
     'job.states': (request) => states(this.session, request),
-    'job.cancel': (request) => cancel(this.session, request),
+    'job.cancel': (request) => cancel(this.session, request, this.onReady),
     'job.promote': (request) => promote(this.session, request, this.onReady),
     'job.get': async ({ ids }) => ({
       jobs: (await readJobs(this.session, ids, true)).map((view) => view?.job ?? null),

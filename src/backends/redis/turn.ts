@@ -5,10 +5,10 @@
 import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job.ts'
 import { keepDeadIn } from '../kept.ts'
-import type { Claim, ClaimedJob, Grant, Reply, Request, Verdict } from '../protocol/index.ts'
+import type { Claim, ClaimedJob, Grant, Reply, Request, Throttle, ThrottleReason, Verdict } from '../protocol/index.ts'
 import { type Grantee, readGrant, readHeld } from './claim.ts'
 import { probe } from './lease.ts'
-import { listOf, meaningOf, numberOf, optionalNumber, textOf } from './reply.ts'
+import { listOf, meaningOf, numberOf, optionalNumber, optionalText, textOf } from './reply.ts'
 import type { RedisArgument, RedisReply } from './servers.ts'
 import { BATCH, chunksOf, groupByLane, type RedisSession } from './session.ts'
 import { type LocalSettlement, otherArguments, SettlementSections, settlementBytes, VERDICTS } from './settlement.ts'
@@ -18,6 +18,8 @@ interface LaneView {
   readonly more: boolean
   readonly dueInMs: number | null
   readonly isDeadlined: boolean
+  readonly isLimited: boolean
+  readonly throttle: Throttle | null
   readonly grant: readonly ClaimedJob[]
 }
 
@@ -134,12 +136,14 @@ export class Turn {
     const flags = textOf(reply[2])
     const dueAt = optionalNumber(reply[3])
     if (flags.includes('w')) this.listener.ended(grantee.lane)
-    const { jobs, damaged } = readGrant(reply.slice(4), grantee)
+    const { jobs, damaged } = readGrant(reply.slice(4, 8), grantee)
     if (damaged.length > 0) await this.bury(grantee.lane, damaged)
     return {
       more: flags.includes('m'),
       isDeadlined: flags.includes('d'),
       dueInMs: dueAt === null ? null : Math.max(0, dueAt - Math.floor(grantee.nowUs / 1000)),
+      isLimited: flags.includes('l'),
+      throttle: throttleOf(grantee.lane, optionalText(reply[8])),
       grant: jobs,
     }
   }
@@ -194,6 +198,7 @@ export class Turn {
       const limit = Math.min(state.left, BATCH.claimJobs)
       view ??= await this.call(lane, [], { claim: state.claim, lane, limit, ordinal: state.count })
       state.add(view.grant)
+      state.limits(lane, view)
       const { isDeadlined, more, dueInMs } = view
       view = null
       if (isDeadlined) {
@@ -252,6 +257,18 @@ function withoutRepeats(items: readonly LocalSettlement[]): readonly (readonly L
   return items.map((item) => [item])
 }
 
+const REASONS: Readonly<Record<string, ThrottleReason>> = {
+  I: 'IN_FLIGHT_EXCEEDED',
+  R: 'RATE_EXCEEDED',
+  K: 'KEY_LIMIT_EXCEEDED',
+}
+
+/** A letter, and behind that of a rate when the next may start. */
+function throttleOf(lane: string, text: string | null): Throttle | null {
+  if (text === null) return null
+  return { lane, reason: meaningOf(REASONS, text[0]), inMs: text.length > 1 ? Number(text.slice(1)) : null }
+}
+
 /** One grant as it fills up. */
 class GrantState {
   readonly claim: Claim
@@ -260,6 +277,8 @@ class GrantState {
   private readonly limit: number
   private more = false
   private dueInMs: number | null = null
+  private readonly throttled: Throttle[] = []
+  private readonly limited = new Set<string>()
 
   constructor(claim: Claim, held: readonly ClaimedJob[]) {
     this.claim = claim
@@ -283,6 +302,11 @@ class GrantState {
     this.jobs.push(...jobs)
   }
 
+  limits(lane: string, { isLimited, throttle }: LaneView): void {
+    if (isLimited) this.limited.add(lane)
+    if (throttle !== null) this.throttled.push(throttle)
+  }
+
   look(more: boolean, dueInMs: number | null): void {
     this.more ||= more
     if (dueInMs !== null) this.dueInMs = Math.min(this.dueInMs ?? dueInMs, dueInMs)
@@ -294,6 +318,13 @@ class GrantState {
   }
 
   grant(): Grant {
-    return { jobs: this.jobs, more: this.more, dueInMs: this.dueInMs, deadlined: this.deadlined }
+    return {
+      jobs: this.jobs,
+      more: this.more,
+      dueInMs: this.dueInMs,
+      deadlined: this.deadlined,
+      ...(this.throttled.length > 0 && { throttled: this.throttled }),
+      ...(this.limited.size > 0 && { limited: [...this.limited] }),
+    }
   }
 }

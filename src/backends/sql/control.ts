@@ -89,17 +89,6 @@ export function* promote({ ids }: Request<'job.promote'>): Plan<Reply<'job.promo
   return { outcomes }
 }
 
-export function* policy({ changes }: Request<'queue.policy'>): Plan<Reply<'queue.policy'>> {
-  // The last word on a lane counts.
-  const last = new Map(changes.map(({ lane, paused }) => [lane, paused]))
-  const lanesThat = (are: boolean): readonly { readonly lane: string }[] =>
-    [...last].filter(([, paused]) => paused === are).map(([lane]) => ({ lane }))
-  yield* change('lane_pause', lanesThat(true))
-  yield* change('lane_resume', lanesThat(false))
-  const rows = yield* read<{ lane: string; paused: number }>('lane_list', [{}])
-  return { policies: rows.map(({ lane, paused }) => ({ lane, paused: paused === 1 })) }
-}
-
 /** Each of the four kinds of work is done up to `limit`, so one call never holds the tables for long. */
 export function* maintain(request: Request<'store.maintain'>): Plan<Reply<'store.maintain'>> {
   const { limit, keepCounts } = request

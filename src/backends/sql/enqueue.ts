@@ -1,6 +1,7 @@
 /** Accepts jobs. An id or key that is known, live or archived, is answered with the job that has it. */
 import type { JobDefinition } from '../../job.ts'
 import type { EnqueueResult, Reply, Request } from '../protocol/index.ts'
+import { admit, type Results, type Stored } from './admit.ts'
 import { ENDING, endRow } from './ending.ts'
 import { byId, missed, type Plan, type Row, read, write } from './plan.ts'
 import { corrupt, readState, writeObject } from './row.ts'
@@ -8,52 +9,60 @@ import { corrupt, readState, writeObject } from './row.ts'
 /** A key cannot change hands in every try. */
 const TRIES_MAX = 10
 
-export function* enqueue({ jobs, resend }: Request<'job.enqueue'>): Plan<Reply<'job.enqueue'>> {
-  const isAnySent = resend !== false
+/** `isAdmitted`: whatever the lanes count, as in a transaction of the caller's. */
+export function* enqueue({ jobs, resend }: Request<'job.enqueue'>, isAdmitted = false): Plan<Reply<'job.enqueue'>> {
+  const how = { isAnySent: resend !== false, isAdmitted, triesLeft: TRIES_MAX }
   // The same id twice in one call: the second is told what became of the first.
-  if (new Set(jobs.map(({ id }) => id)).size === jobs.length) return { results: yield* enqueueAll(jobs, isAnySent) }
+  if (new Set(jobs.map(({ id }) => id)).size === jobs.length) return { results: yield* enqueueAll(jobs, how) }
   const results: EnqueueResult[] = []
-  for (const job of jobs) results.push(...(yield* enqueueAll([job], isAnySent)))
+  for (const job of jobs) results.push(...(yield* enqueueAll([job], how)))
   return { results }
 }
 
-function* enqueueAll(
-  jobs: readonly JobDefinition[],
-  isAnySent: boolean,
-  triesLeft = TRIES_MAX,
-): Plan<readonly EnqueueResult[]> {
+interface How {
+  readonly isAnySent: boolean
+  readonly isAdmitted: boolean
+  readonly triesLeft: number
+}
+
+function* enqueueAll(jobs: readonly JobDefinition[], how: How): Plan<readonly EnqueueResult[]> {
+  const { isAnySent, isAdmitted } = how
   const results = new Map<JobDefinition, EnqueueResult>()
   if (isAnySent) for (const [job, result] of yield* findEnded(jobs)) results.set(job, result)
   const fresh = jobs.filter((job) => !results.has(job))
-  const outcome = yield* write('job_enqueue', fresh.map(enqueueRow))
-  const created = fresh.filter((_, index) => outcome.written[index] === true)
-  for (const job of created) results.set(job, createdAs(job, outcome.now))
-  if (isAnySent) for (const [job, result] of yield* withdrawCopies(created)) results.set(job, result)
-  const known = missed(fresh, outcome)
-  for (const [job, result] of yield* findKnown(known)) results.set(job, result)
-  const vanished = known.filter((job) => !results.has(job))
-  for (const [job, result] of yield* afterVanished(vanished, { isAnySent, triesLeft })) results.set(job, result)
+  const { created, left } = yield* store(fresh, isAdmitted)
+  for (const [job, result] of created) results.set(job, result)
+  if (isAnySent) for (const [job, result] of yield* withdrawCopies([...created.keys()])) results.set(job, result)
+  for (const [job, result] of yield* findKnown(left)) results.set(job, result)
+  const counted = left.filter((job) => !results.has(job))
+  if (counted.length > 0)
+    for (const [job, result] of yield* admit(counted, { store, findKnown, isAnySent })) results.set(job, result)
+  const vanished = left.filter((job) => !results.has(job))
+  for (const [job, result] of yield* afterVanished(vanished, how)) results.set(job, result)
   return jobs.map((job) => results.get(job) ?? unanswered(job))
 }
 
-/**
- * Whoever was in the way has ended between two steps, and its record has gone with its key. A key is free then; a job of the very id was
- * this enqueue sent before, and has run.
- */
-function* afterVanished(
-  jobs: readonly JobDefinition[],
-  { isAnySent, triesLeft }: { readonly isAnySent: boolean; readonly triesLeft: number },
-): Plan<Results> {
-  const [keyed, others] = [true, false].map((is) => jobs.filter((job) => (job.idempotencyKey !== null) === is))
+/** Whoever had the key has ended between two steps, and its record has gone with the key, which is free then. */
+function* afterVanished(jobs: readonly JobDefinition[], how: How): Plan<Results> {
   const results = new Map<JobDefinition, EnqueueResult>()
-  if (isAnySent) for (const job of others ?? []) results.set(job, { outcome: 'created', id: job.id, state: 'queued' })
-  if (keyed === undefined || keyed.length === 0 || triesLeft === 0) return results
-  const again = yield* enqueueAll(keyed, isAnySent, triesLeft - 1)
+  const keyed = jobs.filter(({ idempotencyKey }) => idempotencyKey !== null)
+  if (keyed.length === 0 || how.triesLeft === 0) return results
+  const again = yield* enqueueAll(keyed, { ...how, triesLeft: how.triesLeft - 1 })
   keyed.forEach((job, index) => {
     const result = again[index]
     if (result !== undefined) results.set(job, result)
   })
   return results
+}
+
+/** Writes what is new. `left`: known already, or of a lane that counts what it accepts. */
+function* store(jobs: readonly JobDefinition[], isAdmitted: boolean): Plan<Stored> {
+  const outcome = yield* write(
+    'job_enqueue',
+    jobs.map((job) => enqueueRow(job, isAdmitted)),
+  )
+  const written = jobs.filter((_, index) => outcome.written[index] === true)
+  return { created: new Map(written.map((job) => [job, createdAs(job, outcome.now)])), left: missed(jobs, outcome) }
 }
 
 /** The answer for one that was written at this time of the store. */
@@ -64,7 +73,7 @@ export function createdAs(job: JobDefinition, now: number): EnqueueResult {
 const runAtOf = ({ runAt, delayMs }: JobDefinition, now: number): number => runAt ?? now + delayMs
 
 /** What `job_enqueue` is given for a job. */
-export function enqueueRow(job: JobDefinition): Row {
+export function enqueueRow(job: JobDefinition, isAdmitted: boolean): Row {
   return {
     id: job.id,
     lane: job.lane,
@@ -84,10 +93,10 @@ export function enqueueRow(job: JobDefinition): Row {
     replay_of: job.replayOf,
     keep_result_ms: job.keepResultMs,
     payload: job.payload,
+    concurrency_key: job.concurrencyKey ?? null,
+    admitted: isAdmitted ? 1 : 0,
   }
 }
-
-type Results = ReadonlyMap<JobDefinition, EnqueueResult>
 
 /** Those that were sent before and have ended since. */
 function* findEnded(jobs: readonly JobDefinition[]): Plan<Results> {

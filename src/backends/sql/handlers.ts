@@ -2,11 +2,12 @@
  * The messages of the protocol as plans, the same for both dialects but for claiming and health, which each brings itself.
  */
 import type { MessageType, Reply, Request } from '../protocol/index.ts'
-import { cancel, maintain, policy, promote } from './control.ts'
+import { cancel, maintain, promote } from './control.ts'
 import { enqueue } from './enqueue.ts'
 import { reap, renew } from './lease.ts'
 import { logs, note } from './note.ts'
 import type { Plan } from './plan.ts'
+import { policy } from './policy.ts'
 import { ahead, get, history, list, states, stats } from './read.ts'
 import { beat, workers } from './worker.ts'
 
@@ -16,11 +17,13 @@ export type Planned = { readonly [T in PlannedType]: (request: Request<T>) => Pl
 /** What a dialect does in its own way. */
 export interface Dialect {
   turn(request: Request<'job.turn'>): Plan<Reply<'job.turn'>>
+  /** Until the transaction ends nobody claims; whoever claims then sees what it did. null: every message runs by itself as it is. */
+  readonly fence: (() => Plan<unknown>) | null
 }
 
-export function plansOf({ turn }: Dialect): Planned {
+export function plansOf({ turn, fence }: Dialect): Planned {
   return {
-    'job.enqueue': enqueue,
+    'job.enqueue': (request) => enqueue(request),
     'job.turn': turn,
     'lease.renew': renew,
     'lease.reap': reap,
@@ -34,7 +37,7 @@ export function plansOf({ turn }: Dialect): Planned {
     'job.list': list,
     'job.history': history,
     'queue.stats': stats,
-    'queue.policy': policy,
+    'queue.policy': (request) => policy(request, fence),
     'store.maintain': maintain,
     'worker.beat': beat,
     'worker.list': workers,

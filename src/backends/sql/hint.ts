@@ -11,15 +11,15 @@ export function hintsOf<T extends MessageType>(
   if ('jobs' in request) return enqueuedLanes(request, reply as Reply<'job.enqueue'>)
   if (type === 'job.promote') return ANY
   if ('promoted' in reply && reply.promoted > 0) return ANY
-  if ('changes' in request) return request.changes.filter(({ paused }) => !paused).map(({ lane }) => lane)
+  if ('changes' in request) return request.changes.filter(({ paused }) => paused !== true).map(({ lane }) => lane)
   return []
 }
 
 function enqueuedLanes({ jobs }: Request<'job.enqueue'>, { results }: Reply<'job.enqueue'>): readonly string[] {
   const lanes = new Set<string>()
-  results.forEach(({ outcome, state }, index) => {
+  results.forEach((result, index) => {
     const lane = jobs[index]?.lane
-    if (outcome === 'created' && state === 'queued' && lane !== undefined) lanes.add(lane)
+    if (result.outcome === 'created' && result.state === 'queued' && lane !== undefined) lanes.add(lane)
   })
   return [...lanes]
 }

@@ -6,6 +6,15 @@
 import { HoldfastError } from '../../errors.ts'
 import type { StatementName } from './statement-name.ts'
 
+/** A plan inside a plan, all or nothing: what it reads under a lock stays so until it has written. */
+export interface AtomicStep {
+  readonly kind: 'atomic'
+  /** Makes the plan anew: a transaction that met a conflict is run again from the start. */
+  readonly plan: () => Plan<unknown>
+  /** Claims jobs, as a statement does that is marked so. */
+  readonly isClaiming: boolean
+}
+
 /** What one row of a step gives to its statement, by name. The namespace and the store's time come from the runner. */
 export type Row = Readonly<Record<string, unknown>>
 
@@ -25,9 +34,9 @@ export interface Written {
   readonly now: number
 }
 
-export type StepResult = Written | number | readonly Row[]
+export type StepResult = Written | number | readonly Row[] | { readonly value: unknown }
 
-export type Plan<T> = Generator<Step, T, StepResult>
+export type Plan<T> = Generator<Step | AtomicStep, T, StepResult>
 
 const NOTHING_WRITTEN: Written = { written: [], now: 0 }
 
@@ -60,6 +69,13 @@ export function* read<Selected extends object>(
 
 const misread = (name: StatementName): HoldfastError =>
   new HoldfastError('INTERNAL', `${name} was answered as another kind of step`)
+
+/** Runs a plan as one transaction, unless one is open already. */
+export function* atomically<T>(plan: () => Plan<T>, isClaiming = false): Plan<T> {
+  const result = yield { kind: 'atomic', plan, isClaiming }
+  if (typeof result === 'object' && 'value' in result) return result.value as T
+  throw new HoldfastError('INTERNAL', 'a plan was answered as another kind of step')
+}
 
 /** Those items whose row was not written. */
 export function missed<T>(items: readonly T[], { written }: Written): readonly T[] {

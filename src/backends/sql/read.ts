@@ -134,15 +134,15 @@ const noJobs = (): Record<JobState, number> =>
   Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>
 
 export function* stats({ lanes }: Request<'queue.stats'>): Plan<Reply<'queue.stats'>> {
-  const policies = yield* read<{ lane: string }>('lane_list', [{}])
-  const paused = new Set(policies.map(({ lane }) => lane))
-  const counts = new Map((lanes ?? [...paused]).map((lane) => [lane, noJobs()]))
+  const policies = yield* read<{ lane: string; paused: number }>('lane_list', [{}])
+  const paused = new Set(policies.filter((policy) => policy.paused === 1).map(({ lane }) => lane))
+  const counts = new Map((lanes ?? policies.map(({ lane }) => lane)).map((lane) => [lane, noJobs()]))
   const oldestFor = new Map<string, number>()
   for (const { lane, state, jobs, oldest_ms } of yield* countRows(lanes)) {
     const count = counts.get(lane) ?? noJobs()
     counts.set(lane, count)
     count[readState(state, lane)] += jobs
-    if (oldest_ms !== null) oldestFor.set(lane, oldest_ms)
+    if (oldest_ms !== null) oldestFor.set(lane, Math.max(oldest_ms, oldestFor.get(lane) ?? oldest_ms))
   }
   const all = [...counts].map(([lane, count]): LaneStats => {
     return { lane, paused: paused.has(lane), counts: count, oldestReadyMs: oldestFor.get(lane) ?? null }

@@ -57,6 +57,7 @@ export interface JobRow {
   readonly updated_at: number
   readonly run_at: number
   readonly idempotency_key: string | null
+  readonly concurrency_key: string | null
   readonly replay_of: string | null
   readonly worker_id: string | null
   readonly lease_expires_at: number | null
@@ -169,6 +170,7 @@ export function readJob(row: JobRow): StoredJob {
     maxCrashes: row.max_crashes,
     retry: readObject<RetryPolicy>(row.retry, id, 'retry'),
     idempotencyKey: row.idempotency_key,
+    concurrencyKey: row.concurrency_key,
     metadata: readObject<Record<string, unknown>>(row.metadata, id, 'metadata'),
     traceId: row.trace_id,
     replayOf: row.replay_of,

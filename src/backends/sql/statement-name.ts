@@ -18,6 +18,11 @@ export const SHARED_STATEMENTS = [
   'deadline_passed',
   'due_lanes',
   'due_promote',
+  'gate_drop',
+  'gate_list',
+  'gate_lock',
+  'gate_set',
+  'holder_count',
   'job_ahead',
   'job_delete',
   'job_end',
@@ -27,32 +32,50 @@ export const SHARED_STATEMENTS = [
   'job_get',
   'job_list',
   'job_note',
+  'job_park',
   'job_promote',
   'job_release',
   'job_requeue',
   'job_retry',
+  'lane_drop',
   'lane_list',
-  'lane_pause',
-  'lane_resume',
+  'lane_set',
   'lease_expired',
   'lease_forget',
   'lease_held',
   'lease_renew',
+  'limit_lock',
+  'limit_use',
   'log_add',
   'log_list',
   'namespace_add',
   'namespace_find',
   'output_drop',
+  'parked_count',
+  'parked_first',
+  'parked_keys',
+  'ready_keys',
   'stats_count',
   'stats_count_lane',
+  'throttle_add',
+  'throttle_drop',
+  'throttle_list',
   'worker_beat',
   'worker_gone',
   'worker_list',
 ] as const
 
 /** Claiming is where the dialects differ: SQLite looks and grants row by row, PostgreSQL in one statement; and a plain enqueue. */
-export const SQLITE_STATEMENTS = ['due_next', 'lane_find', 'lease_grant', 'ready_first', 'ready_list'] as const
-export const POSTGRES_STATEMENTS = ['job_add', 'job_claim', 'job_turn'] as const
+export const SQLITE_STATEMENTS = [
+  'due_next',
+  'job_unpark',
+  'lane_find',
+  'lease_grant',
+  'ready_first',
+  'ready_list',
+  'ready_one',
+] as const
+export const POSTGRES_STATEMENTS = ['job_add', 'job_claim', 'job_grant', 'job_turn', 'lane_fence'] as const
 
 export type StatementName =
   | (typeof SHARED_STATEMENTS)[number]

@@ -14,6 +14,7 @@ import type {
 } from '../backend.ts'
 import type { Capabilities } from '../capabilities.ts'
 import { EndListeners } from '../end-listeners.ts'
+import { LimitedLanes } from '../freed.ts'
 import { LeaseBoards } from '../lease-boards.ts'
 import type { LeaseTerms } from '../lease-policy.ts'
 import { everyHint, neverChanges } from '../local.ts'
@@ -40,7 +41,7 @@ export const SQLITE_CAPABILITIES: Capabilities = Object.freeze({
   continuations: false,
   partitions: false,
   streams: false,
-  rateLimits: false,
+  rateLimits: true,
 })
 
 /** What is left of them without a file. */
@@ -63,6 +64,7 @@ export class SqliteBackend implements Backend {
   readonly limits = { enqueueJobs: 1_000, turnSettlements: 1_000, claimJobs: 1_000 }
   readonly onChange = neverChanges
   private readonly options: SqliteBackendOptions
+  private readonly limited = new LimitedLanes()
   private readonly listeners = new Set<HintListener>()
   private readonly cancelListeners = new Set<CancelListener>()
   private readonly ends = new EndListeners()
@@ -132,6 +134,7 @@ export class SqliteBackend implements Backend {
   private hintAfter<T extends MessageType>(type: T, request: Request<T>, reply: Reply<T>): void {
     if (this.listeners.size === 0) return
     for (const lane of hintsOf(type, request, reply)) this.hint(lane)
+    for (const lane of this.limited.freedBy(type, request, reply)) this.hint(lane)
   }
 
   private hint(lane: string | null): void {

@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import type Database from 'better-sqlite3'
-import type { Plan, Row, Step, StepResult } from '../sql/plan.ts'
+import type { AtomicStep, Plan, Row, Step, StepResult } from '../sql/plan.ts'
 import { SHARED_STATEMENTS, SQLITE_STATEMENTS, type StatementName } from '../sql/statement-name.ts'
 
 /** One statement of a file. */
@@ -64,7 +64,9 @@ export class Statements {
     return turn.value
   }
 
-  private step({ kind, name, rows }: Step, scope: Scope): StepResult {
+  private step(step: Step | AtomicStep, scope: Scope): StepResult {
+    if (step.kind === 'atomic') return { value: this.run(step.plan(), scope) }
+    const { kind, name, rows } = step
     const parts = this.prepare(name)
     if (kind === 'read') {
       if (rows.length === 1) return select(parts, rows[0] ?? {}, scope)

@@ -23,7 +23,7 @@ export class SqliteStore {
   private refusal: HoldfastError | null = null
   /** The store's time of the message at hand. */
   private now = 0
-  private readonly plans = plansOf({ turn: turnAt(() => this.now) })
+  private readonly plans = plansOf({ turn: turnAt(() => this.now), fence: null })
 
   constructor(options: SqliteStoreOptions, surroundings: Surroundings) {
     this.connection = new Connection(options, surroundings)

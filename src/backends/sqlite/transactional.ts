@@ -10,7 +10,7 @@ import { HoldfastError, invalidArgument } from '../../errors.ts'
 import type { JobDefinition } from '../../job.ts'
 import type { EnqueueResult } from '../protocol/index.ts'
 import { enqueue } from '../sql/enqueue.ts'
-import type { Plan, Row, Step, StepResult } from '../sql/plan.ts'
+import type { AtomicStep, Plan, Row, Step, StepResult } from '../sql/plan.ts'
 import type { StatementName } from '../sql/statement-name.ts'
 import {
   driverErrorOf,
@@ -53,7 +53,7 @@ export class SqliteTransactional implements TransactionalEnqueue {
     this.requireSameFile(firstValue(yield { text: MAIN_FILE, values: [] }))
     // Read in the transaction, since a namespace that is added in one that is rolled back is gone again.
     const scope = { ns: yield* this.namespace(), now: Math.floor(this.options.clock.now()) }
-    const { results } = yield* through(enqueue({ jobs: [job], resend: false }), scope)
+    const { results } = yield* through(enqueue({ jobs: [job], resend: false }, true), scope)
     const [result] = results
     if (result === undefined) throw new HoldfastError('INTERNAL', 'an enqueue was left unanswered')
     return result
@@ -93,7 +93,9 @@ function* through<T>(plan: Plan<T>, scope: Scope): TransactionSteps<T> {
   return turn.value
 }
 
-function* runStep({ kind, name, rows }: Step, scope: Scope): TransactionSteps<StepResult> {
+function* runStep(step: Step | AtomicStep, scope: Scope): TransactionSteps<StepResult> {
+  if (step.kind === 'atomic') return { value: yield* through(step.plan(), scope) }
+  const { kind, name, rows } = step
   const isRead = kind === 'read'
   const answers: TransactionRows[] = []
   for (const row of rows) answers.push(yield* run(name, { ...row, ...scope }, isRead ? '' : WRITTEN))

@@ -26,6 +26,7 @@ export const enqueueCommand: Command = {
     timeout: { type: 'string' },
     'max-attempts': { type: 'string' },
     key: { type: 'string' },
+    'concurrency-key': { type: 'string' },
     metadata: { type: 'string' },
     'trace-id': { type: 'string' },
   },
@@ -55,6 +56,7 @@ function toOptions(flags: FlagValues): EnqueueOptions {
     timeout: durationFlag(flags, 'timeout'),
     maxAttempts: numberFlag(flags, 'max-attempts'),
     idempotencyKey: textFlag(flags, 'key'),
+    concurrencyKey: textFlag(flags, 'concurrency-key'),
     metadata: toMetadata(textFlag(flags, 'metadata')),
     traceId: textFlag(flags, 'trace-id'),
   })

@@ -1,9 +1,10 @@
 /** Commands about lanes: `lanes`, `stats`, `pause`, `resume`. */
-import { JOB_STATES, type LaneStats } from '../../index.ts'
+import { JOB_STATES, type LanePolicy, type LaneStats } from '../../index.ts'
 import { type Command, type CommandContext, type ExitCode, withStore } from '../command.ts'
 import type { Cell, Output } from '../output.ts'
 import { stateCell } from '../story.ts'
 import { showNumber, showSpan } from '../text.ts'
+import { limitsLine, showPolicy } from './limit.ts'
 
 export const lanesCommand: Command = {
   name: 'lanes',
@@ -12,25 +13,29 @@ export const lanesCommand: Command = {
   options: {},
   words: [0, 0],
   async run(context) {
-    const lanes = await withStore(context, (store) => store.lanes())
-    context.output.result({ lanes }, () => showLanes(context.output, lanes))
+    const [lanes, policies] = await withStore(context, (store) => Promise.all([store.lanes(), store.policies()]))
+    context.output.result({ lanes, policies }, () => showLanes(context.output, lanes, policies))
     return 0
   },
 }
 
-function showLanes(output: Output, lanes: readonly LaneStats[]): void {
+function showLanes(output: Output, lanes: readonly LaneStats[], policies: readonly LanePolicy[]): void {
   if (lanes.length === 0) {
     output.line('No lanes.')
     return
   }
   const states = JOB_STATES.filter((state) => lanes.some(({ counts }) => counts[state] > 0))
+  const limits = new Map(policies.map((policy) => [policy.lane, limitsLine(policy)]))
+  const isAnyLimited = [...limits.values()].some((line) => line !== '')
   const row = ({ lane, paused, counts, oldestReadyMs }: LaneStats): readonly Cell[] => [
     lane,
     paused ? { text: 'paused', style: 'yellow' } : 'open',
     ...states.map((state) => showNumber(counts[state])),
     oldestReadyMs === null ? '-' : showSpan(oldestReadyMs),
+    ...(isAnyLimited ? [limits.get(lane) || '-'] : []),
   ]
-  output.table(['LANE', 'IS', ...states.map((state) => state.toUpperCase()), 'OLDEST READY'], lanes.map(row))
+  const head = ['LANE', 'IS', ...states.map((state) => state.toUpperCase()), 'OLDEST READY']
+  output.table(isAnyLimited ? [...head, 'LIMITS'] : head, lanes.map(row))
 }
 
 export const statsCommand: Command = {
@@ -41,8 +46,11 @@ export const statsCommand: Command = {
   words: [0, 1],
   async run(context) {
     const { output } = context
-    const stats = await withStore(context, (store) => store.stats(context.words[0]))
-    output.result(stats, () => {
+    const [lane] = context.words
+    const [stats, policy] = await withStore(context, (store) =>
+      Promise.all([store.stats(lane), lane === undefined ? null : store.policy(lane)]),
+    )
+    output.result(policy === null ? stats : { ...stats, policy }, () => {
       output.table(
         ['STATE', 'JOBS'],
         JOB_STATES.map((state) => [stateCell(state), showNumber(stats.counts[state])]),
@@ -50,6 +58,7 @@ export const statsCommand: Command = {
       const age =
         stats.oldestReadyMs === null ? '' : `; the oldest ready job waits since ${showSpan(stats.oldestReadyMs)}`
       output.line(`${showNumber(stats.total)} in all${age}`)
+      if (policy !== null && limitsLine(policy) !== '') showPolicy(output, policy)
     })
     return 0
   },

@@ -16,7 +16,7 @@ local function next_due()
   return first or second
 end
 
--- Entries in the order in which they run, up to `limit`; which of them come from ready; and how many leave fifo up to each, removed ones
+-- Entries in the order in which they run, up to `limit`; the scores of those that come from ready; and how many leave fifo up to each, removed ones
 -- included (nothing there: as many as its place says). Also how many leave both orders when all are taken.
 local function first_waiting(limit, removed)
   local prior = has_ready and redis.call('ZRANGE', ready, 0, limit - 1, 'WITHSCORES') or {}
@@ -31,7 +31,7 @@ local function first_waiting(limit, removed)
     local n = #entries + 1
     if entry and (score < 0 or (not next_fresh and is_whole) or (score == 0 and next_fresh and entry < next_fresh)) then
       p = p + 2
-      entries[n], is_ready[n] = entry, true
+      entries[n], is_ready[n] = entry, score
     elseif next_fresh then
       f = f + 1
       entries[n] = next_fresh

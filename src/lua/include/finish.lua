@@ -4,8 +4,8 @@
 local function forget(ids)
   write('HDEL', defs, ids)
   write('HDEL', run, ids)
-  if redis.call('EXISTS', failures, terms, history, outputs, progress, logs, keyed) == 0 then return end
-  for _, column in ipairs({ failures, terms, history, outputs, progress, logs }) do
+  if redis.call('EXISTS', failures, terms, history, outputs, progress, logs, keyed, concurrency) == 0 then return end
+  for _, column in ipairs({ failures, terms, history, outputs, progress, logs, concurrency }) do
     if redis.call('EXISTS', column) == 1 then write('HDEL', column, ids) end
   end
   if redis.call('EXISTS', keyed) == 0 then return end

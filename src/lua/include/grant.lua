@@ -1,4 +1,5 @@
 --@include claim
+--@include park
 -- Gives leases. A job that runs for the first time gets the server's microseconds as its epoch; a later run one above the last at least.
 local function epoch_after(token)
   local last = tonumber(string.match(token, '^(%d+)') or 0)
@@ -26,12 +27,12 @@ local function grantable(limit, removed)
   local all = read_definitions(ids)
   local runs, ready_ids = runs_before(ids, is_ready, #all)
   if #all < #entries then taken = { #ready_ids, fifo_taken[#all] or #all } end
-  return { entries = entries, ids = ids, definitions = all, runs = runs, ready_ids = ready_ids, taken = taken }
+  local skipped = taken[2] - (#all - #ready_ids)
+  return { entries = entries, ids = ids, definitions = all, runs = runs, ready_ids = ready_ids, taken = taken, skipped = skipped }
 end
 
 -- Returns ids, definitions, the runs before and the terms of those that ran before, all in one order; the last two empty if none did.
-local function grant(limit, removed)
-  local found = grantable(limit, removed)
+local function grant(found, removed)
   local expires, tail = string.format('%.0f', now + lease_ms), '|' .. now_text .. ',' .. now_text .. ','
   local first_epoch, rest = string.format('%.0f', now_us), ':' .. worker .. ':' .. nonce .. '.'
   local ids, given, before, records, expiries, has_run = {}, {}, {}, {}, {}, false
@@ -51,8 +52,9 @@ local function grant(limit, removed)
     end
   end
   local settled_terms = has_run and read('HMGET', terms, ids) or {}
-  local taken, count = found.taken, #found.definitions
-  take_off(taken, taken[2] - (count - #found.ready_ids), removed)
+  local count = #found.definitions
+  take_off(found.taken, found.skipped, removed)
+  if found.parks then move_aside(found) end
   if count > #ids then redis.call('HINCRBY', meta, 'orphans', count - #ids) end
   write('ZREM', aside, found.ready_ids)
   if has_later then write('ZREM', deadlines, ids) end

@@ -1,7 +1,7 @@
 --@include sound_claim
 -- Looks at every key of a lane before anything is written. Keys that are not there, as most of them usually are, cost one command together.
-local ENDED_HASHES = { idempotency, keyed, failures, terms, history, outputs, progress, logs }
-local ENDED_SETS = { completed, cancelled, dlq, keep, keep_outputs }
+local ENDED_HASHES = { idempotency, keyed, failures, terms, history, outputs, progress, logs, concurrency }
+local ENDED_SETS = { completed, cancelled, dlq, keep, keep_outputs, parked }
 
 local function check_each(command, keys)
   if redis.call('EXISTS', unpack(keys)) == 0 then return end

@@ -14,11 +14,11 @@ local function check_claim_keys()
   if has_later then
     for _, set in ipairs(LATER_SETS) do redis.call('ZCARD', set) end
   end
-  local state = redis.call('HMGET', meta, 'paused', 'removed', 'orphans', 'waited')
+  local state = redis.call('HMGET', meta, 'paused', 'removed', 'orphans', 'limits', 'waited')
   for at = 2, 3 do
     if state[at] and (#state[at] > 15 or not string.find(state[at], '^%-?%d+$')) then
       error({ err = 'HOLDFAST_DAMAGED a counter of the lane is no number' })
     end
   end
-  return state[1], tonumber(state[2] or 0), tonumber(state[4] or 0) or 0
+  return state[1], tonumber(state[2] or 0), state[4], tonumber(state[5] or 0) or 0
 end

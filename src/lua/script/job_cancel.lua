@@ -1,4 +1,4 @@
---! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed failures terms history outputs progress logs completed cancelled dlq keep keep_outputs
+--! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed failures terms history outputs progress logs completed cancelled dlq keep keep_outputs concurrency parked
 --! args: force keep_ms failure ...
 --! flags: allow-oom
 --! returns: one letter an id: c cancelled, r requested of the owner, t already terminal, n not found, x damaged

@@ -1,4 +1,4 @@
---! keys: meta defs run fifo ready scheduled retrying aside leases deadlines terms
+--! keys: meta defs run fifo ready scheduled retrying aside leases deadlines terms concurrency parked
 --! args: limit worker nonce lease_ms ordinal
 --! flags: allow-oom
 --! returns: as job_turn, without verdicts
@@ -6,5 +6,6 @@
 --@include now
 --@include batch
 --@include record
+local completed_leases = {}
 --@include turn
 return claim_and_answer('', check_claim_keys())

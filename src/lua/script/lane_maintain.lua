@@ -1,4 +1,4 @@
---! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed failures terms history outputs progress logs completed cancelled dlq keep keep_outputs
+--! keys: meta defs run fifo ready scheduled retrying aside leases deadlines idempotency keyed failures terms history outputs progress logs completed cancelled dlq keep keep_outputs concurrency parked
 --! args: limit
 --! flags: allow-oom
 --! returns: pruned, outputs dropped, promoted, whether more is due of retention, whether deadlines have passed

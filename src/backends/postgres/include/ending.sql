@@ -11,7 +11,8 @@ kept AS (
     seq, created_at, updated_at, run_at, lease_epoch, finished_at, deadline_at, timeout_ms, keep_result_ms, started_at,
     keep_until, output_until, duration_ms, expiry_day, ns, priority, attempts, max_attempts, crashes, max_crashes,
     max_attempts_fixed, cancel_requested, id, lane, state, type, token, worker_id, idempotency_key, trace_id, replay_of,
-    dlq_code, retry, metadata, last_failure, history, log, payload, payload_bytes, progress, progress_bytes, output, output_bytes
+    dlq_code, retry, metadata, last_failure, history, log, payload, payload_bytes, progress, progress_bytes, output, output_bytes,
+    concurrency_key
   )
   SELECT
     seq, created_at, now, run_at, lease_epoch, now, deadline_at, timeout_ms, keep_result_ms, started_at,
@@ -39,7 +40,7 @@ kept AS (
     ) END,
     payload, payload_bytes, progress, progress_bytes,
     CASE WHEN left(output, 2) <> '\x' THEN output::json END,
-    CASE WHEN left(output, 2) = '\x' THEN decode(substr(output, 3), 'hex') END
+    CASE WHEN left(output, 2) = '\x' THEN decode(substr(output, 3), 'hex') END, concurrency_key
   FROM ended WHERE keep_ms IS NULL OR keep_ms > 0
 ),
 counted AS (

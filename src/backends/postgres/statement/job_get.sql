@@ -1,6 +1,6 @@
 --! rows: id text
 SELECT seq, id, lane, state, type, priority, created_at, updated_at, run_at, deadline_at, timeout_ms, attempts, max_attempts,
-  max_attempts_fixed::integer, crashes, max_crashes, retry::text, idempotency_key, metadata::text, trace_id, replay_of,
+  max_attempts_fixed::integer, crashes, max_crashes, retry::text, idempotency_key, concurrency_key, metadata::text, trace_id, replay_of,
   keep_result_ms, lease_epoch, worker_id, started_at, cancel_requested::integer, last_failure::text,
   CASE WHEN progress_bytes IS NULL THEN progress::text ELSE '\x' || encode(progress_bytes, 'hex') END AS progress,
   lease_expires_at, NULL::bigint AS finished_at, NULL::text AS dlq_code,
@@ -8,7 +8,7 @@ SELECT seq, id, lane, state, type, priority, created_at, updated_at, run_at, dea
 FROM holdfast.job WHERE ns = $1 AND id = ANY ($2::text[])
 UNION ALL
 SELECT seq, id, lane, state, type, priority, created_at, updated_at, run_at, deadline_at, timeout_ms, attempts, max_attempts,
-  max_attempts_fixed::integer, crashes, max_crashes, retry::text, idempotency_key, metadata::text, trace_id, replay_of,
+  max_attempts_fixed::integer, crashes, max_crashes, retry::text, idempotency_key, concurrency_key, metadata::text, trace_id, replay_of,
   keep_result_ms, lease_epoch, worker_id, started_at, cancel_requested::integer, last_failure::text,
   CASE WHEN progress_bytes IS NULL THEN progress::text ELSE '\x' || encode(progress_bytes, 'hex') END AS progress,
   NULL::bigint AS lease_expires_at, finished_at, dlq_code,

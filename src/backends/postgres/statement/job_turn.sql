@@ -1,7 +1,7 @@
 -- Ends jobs that completed and grants what is ready, in one statement and one commit. Read by position in `claim.ts`.
 -- Found by id: `|| ''` keeps the planner from an index by which it would read all jobs in that state for each row.
 --! arrays
---! args: lanes text[], limit bigint, worker_id text, nonce text, lease_ms bigint, force integer
+--! args: lanes text[], limit bigint, worker_id text, nonce text, lease_ms bigint, force integer, ordinal bigint
 --! rows: id text, token text, keep_ms bigint, duration_ms float, output value, keep_output_ms bigint
 WITH clock AS MATERIALIZED (
   SELECT us / 1000 AS now, us AS now_us
@@ -9,7 +9,7 @@ WITH clock AS MATERIALIZED (
 ),
 ended AS (
   DELETE FROM holdfast.job AS job
-  USING clock, unnest($8::text[], $9::text[], $10::bigint[], $11::float8[], $12::text[], $13::bigint[]) WITH ORDINALITY
+  USING clock, unnest($9::text[], $10::text[], $11::bigint[], $12::float8[], $13::text[], $14::bigint[]) WITH ORDINALITY
     AS input (id, token, keep_ms, duration_ms, output, keep_output_ms, i)
   WHERE job.ns = $1 AND job.id = input.id AND job.state || '' = 'running' AND job.token = input.token
   RETURNING job.*, clock.now, input.i, 'completed'::text AS "to", input.keep_ms, NULL::text AS outcome,

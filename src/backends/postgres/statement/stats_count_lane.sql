@@ -2,7 +2,10 @@
 --! rows: lane text
 WITH clock AS MATERIALIZED (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now)
 SELECT lane, 'queued' AS state, count(*) AS jobs, (SELECT now FROM clock) - min(run_at) AS oldest_ms
-FROM holdfast.job WHERE ns = $1 AND lane = ANY ($2::text[]) AND state = 'queued' GROUP BY lane
+FROM holdfast.job WHERE ns = $1 AND lane = ANY ($2::text[]) AND state = 'queued' AND NOT parked GROUP BY lane
+UNION ALL
+SELECT lane, 'queued', count(*), (SELECT now FROM clock) - min(run_at)
+FROM holdfast.job WHERE ns = $1 AND lane = ANY ($2::text[]) AND state = 'queued' AND parked GROUP BY lane
 UNION ALL
 SELECT lane, state, count(*), NULL FROM holdfast.job
 WHERE ns = $1 AND lane = ANY ($2::text[]) AND state IN ('scheduled', 'retry_wait') GROUP BY lane, state

@@ -11,7 +11,7 @@ INSERT INTO holdfast_archive (
   seq, ns, id, lane, state, type, priority, created_at, updated_at, run_at, deadline_at, timeout_ms, attempts,
   max_attempts, max_attempts_fixed, crashes, max_crashes, retry, idempotency_key, metadata, trace_id, replay_of,
   keep_result_ms, token, lease_epoch, worker_id, started_at, finished_at, duration_ms, cancel_requested, last_failure,
-  dlq_code, recorded, keep_until, output_until, payload, progress, output
+  dlq_code, recorded, keep_until, output_until, payload, progress, output, concurrency_key
 )
 SELECT
   seq, ns, id, lane, :to, type, priority, created_at, :now, run_at, deadline_at, timeout_ms, attempts,
@@ -19,7 +19,7 @@ SELECT
   replay_of, keep_result_ms, CASE WHEN :keeps_token THEN token END, lease_epoch, worker_id, started_at, :now,
   CASE WHEN :outcome IS NULL THEN :duration_ms END, cancel_requested, coalesce(:failure, last_failure, :failure_if_none),
   :dlq_code, CASE WHEN :outcome IS NULL THEN recorded ELSE 1 END, :now + :keep_ms,
-  CASE WHEN :output IS NOT NULL THEN :now + :keep_output_ms END, payload, progress, :output
+  CASE WHEN :output IS NOT NULL THEN :now + :keep_output_ms END, payload, progress, :output, concurrency_key
 FROM holdfast_job
 WHERE ns = :ns AND id = :id AND state = :from AND token IS :token AND (:if_expired = 0 OR lease_expires_at <= :now);
 

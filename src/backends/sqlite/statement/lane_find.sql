@@ -1,1 +1,1 @@
-SELECT paused FROM holdfast_lane WHERE ns = :ns AND lane = :lane
+SELECT paused, limited FROM holdfast_lane WHERE ns = :ns AND lane = :lane

@@ -1,0 +1,7 @@
+-- One claim after the other, until the transaction ends. The time is read when the lock is held.
+--! rows: lane text
+SELECT lane, paused::integer, max_in_flight, rate_limit, rate_per_ms, rate_burst, rate_debt, rate_at, max_per_key, limited::integer,
+  parked_after, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+FROM (
+  SELECT * FROM holdfast.lane WHERE ns = $1 AND lane = ANY ($2::text[]) ORDER BY lane FOR NO KEY UPDATE
+) AS held

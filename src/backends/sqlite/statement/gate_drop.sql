@@ -1,0 +1,1 @@
+DELETE FROM holdfast_gate WHERE ns = :ns AND lane = :lane

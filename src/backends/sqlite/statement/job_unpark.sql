@@ -1,0 +1,1 @@
+UPDATE holdfast_job SET parked = 0 WHERE seq = :seq

@@ -1,0 +1,1 @@
+DELETE FROM holdfast_throttle WHERE ns = :ns AND lane = :lane
