@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import type { Claim, Note, ReapDecision, Settlement } from '#dist/src/backends/protocol/index.js'
 import { JOB_STATES, type JobDefinition } from '#dist/src/job.js'
+import { beatOf } from '../support/protocol.ts'
 import type { Lease, Pair } from './store-pair.ts'
 
 export type Command = (pair: Pair) => Promise<void>
@@ -284,10 +285,37 @@ const flood = fc
       },
   )
 
-const maintain = keepMs.map(
-  (keepDeadMs): Command =>
+const count = fc.constantFrom(null, null, 0, 1, 3)
+const counts = fc.record({ completed: count, cancelled: count, dlq: count })
+const keepCounts = fc.record({ all: counts, lanes: fc.record({ a: counts, none: counts }, { requiredKeys: [] }) })
+
+const maintain = fc.record({ keepDeadMs: keepMs, ofA: keepMs, keepCounts, wants: fc.nat(5) }).map(
+  ({ keepDeadMs, ofA, keepCounts, wants }): Command =>
     async (pair) => {
-      await pair.send('store.maintain', { limit: 1_000, keepDeadMs: pair.keep(keepDeadMs) })
+      const request = { limit: 1_000, keepDeadMs: pair.keep(keepDeadMs) }
+      if (wants === 0) await pair.send('store.maintain', { ...request, keepCounts })
+      else if (wants === 1) await pair.send('store.maintain', { ...request, keepDeadMsOf: { a: pair.keep(ofA) } })
+      else await pair.send('store.maintain', request)
+    },
+)
+
+const ahead = fc.record({ targets, limit: fc.constantFrom(1, 2, 1_000) }).map(
+  ({ targets, limit }): Command =>
+    async (pair) => {
+      await pair.send('job.ahead', { ids: idsOf(pair, targets), limit })
+    },
+)
+
+const workerIds = fc.uniqueArray(fc.constantFrom('w1', 'w2', 'ü'), { maxLength: 2 })
+const workers = fc.record({ present: workerIds, gone: workerIds, running: fc.nat(3) }).map(
+  ({ present, gone, running }): Command =>
+    async (pair) => {
+      const beats = present
+        .filter((id) => !gone.includes(id))
+        .map((id) => beatOf(id, { running, types: ['send', 'ü'] }))
+      await pair.send('worker.beat', { workers: beats, gone, forgetAfterMs: 5_000 })
+      await pair.send('worker.list', { forgetAfterMs: 5_000, limit: 10 })
+      await pair.send('worker.list', { forgetAfterMs: 100, limit: 10 })
     },
 )
 
@@ -310,6 +338,8 @@ const command = fc.oneof(
   { weight: 2, arbitrary: policy },
   { weight: 1, arbitrary: flood },
   { weight: 2, arbitrary: maintain },
+  { weight: 1, arbitrary: ahead },
+  { weight: 1, arbitrary: workers },
   { weight: 4, arbitrary: advance },
 )
 

@@ -156,6 +156,7 @@ function normal(reply: Reply<MessageType>): unknown {
   if ('grants' in reply)
     return { ...reply, grants: reply.grants.map((grant) => ({ ...grant, deadlined: [...grant.deadlined].sort() })) }
   if ('expired' in reply) return { ...reply, expired: [...reply.expired].sort(byText) }
+  if ('workers' in reply) return { ...reply, workers: [...reply.workers].sort(byText) }
   if ('policies' in reply) return { ...reply, policies: [...reply.policies].sort(byText) }
   if ('lanes' in reply) {
     const isKnown = (counts: object): boolean => Object.values(counts).some((count) => count > 0)

@@ -1,9 +1,10 @@
 /**
  * Planted protocol bugs: each is one exact replacement in one built file, or a few that belong together, and the quick suites that
  * must notice it. `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
- * Those of the PostgreSQL and the Redis store and of `enqueueTx` have files of their own.
+ * Those of what tells people how things stand, of the PostgreSQL and the Redis store and of `enqueueTx` have files of their own.
  */
 
+import { LIVE_MUTANTS } from './live.mjs'
 import { LUA_MUTANTS } from './lua.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
 import { POSTGRES_MUTANTS } from './postgres.mjs'
@@ -172,7 +173,7 @@ export const MUTANTS = [
   {
     name: 'deadline-not-looked-at',
     file: STORE,
-    find: 'deadlined.push(...this.buryDeadlined(lane, now, claim.keepDeadMs));',
+    find: 'deadlined.push(...this.buryDeadlined(lane, now, keepDeadIn(claim, lane.name)));',
     replace: '',
     suites: [SIMULATION],
   },
@@ -423,6 +424,7 @@ export const MUTANTS = [
     replace: '',
     suites: [SIMULATION],
   },
+  ...LIVE_MUTANTS,
   ...LUA_MUTANTS,
   ...POLICY_MUTANTS,
   ...POSTGRES_MUTANTS,

@@ -30,6 +30,8 @@ function plant(mutant) {
   const folder = join(work, name, 'dist')
   mkdirSync(join(work, name), { recursive: true })
   cpSync(dist, folder, { recursive: true, filter: (path) => !/\.(map|d\.ts)$/.test(path) })
+  // The version is read there.
+  cpSync(join(root, 'package.json'), join(work, name, 'package.json'))
   for (const { file, find, replace } of editsOf(mutant)) {
     const text = readFileSync(join(folder, file), 'utf8')
     writeFileSync(

@@ -11,7 +11,7 @@ import { openBackend } from './stage.ts'
 const START_MS = 1_800_000_000_000
 
 /** Emptied between runs: plans are made once for a connection, and take longer than the statements. */
-const TABLES = ['job', 'archive', 'attempt', 'key', 'counter', 'lane', 'gate', 'throttle']
+const TABLES = ['job', 'archive', 'attempt', 'key', 'counter', 'lane', 'gate', 'throttle', 'worker']
 
 let clock: ServerClock
 let server: PostgresServer

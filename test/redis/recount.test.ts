@@ -194,6 +194,33 @@ test.each(DAMAGES)('%s', (says, damage) => {
   expect(recount(dumpOf(lane), 'ns').some((fault) => fault.includes(says))).toBe(true)
 })
 
+test('workers without a beat, and beats without a worker', () => {
+  const extra: Dump = new Map([
+    ...dumpOf(soundLane()),
+    [
+      'hf:{ns}:workers',
+      {
+        type: 'hash',
+        fields: new Map([
+          ['a', '{}'],
+          ['b', '{}'],
+        ]),
+      },
+    ],
+    [
+      'hf:{ns}:beats',
+      {
+        type: 'zset',
+        scores: new Map([
+          ['b', 1],
+          ['c', 1],
+        ]),
+      },
+    ],
+  ])
+  expect(recount(extra, 'ns')).toEqual(['worker a has no beat', 'the beat of c has no worker'])
+})
+
 test('keys that nobody knows, and lanes that nobody noted', () => {
   const extra: Dump = new Map([...dumpOf(soundLane()), ['hf:{ns}:attic', { type: 'string', value: '' }]])
   expect(recount(extra, 'ns')).toEqual(['unknown key hf:{ns}:attic'])

@@ -76,17 +76,31 @@ export function recount(dump: Dump, namespace: string): readonly string[] {
   for (const [name, column] of dump) {
     if (name.startsWith(`hf:{${namespace}}:`)) {
       if (column.type === 'zset' && name === `hf:{${namespace}}:lanes`) registry = column.scores
-      else if (!/:(keyspace(:lock)?|wake:[^:]*|nudge:[^:]*)$/.test(name)) faults.push(`unknown key ${name}`)
+      else if (!/:(keyspace(:lock)?|wake:[^:]*|nudge:[^:]*|workers|beats)$/.test(name))
+        faults.push(`unknown key ${name}`)
       continue
     }
     const [, lane = '', role = ''] = /^hf:\{[^:]*:([^}]*)\}:(.*)$/.exec(name) ?? []
     lanes.set(lane, (lanes.get(lane) ?? new Map<string, Column>()).set(role, column))
   }
+  faults.push(...workerFaults(dump, namespace))
   for (const [name, columns] of lanes) {
     if (!registry.has(name)) faults.push(`${name}: not in the registry of lanes`)
     new LaneCount(columns, (what) => faults.push(`${name}: ${what}`)).check()
   }
   return faults
+}
+
+/** Each worker has a record and a time, or neither. */
+function workerFaults(dump: Dump, namespace: string): readonly string[] {
+  const workers = dump.get(`hf:{${namespace}}:workers`)
+  const beats = dump.get(`hf:{${namespace}}:beats`)
+  const recorded = workers?.type === 'hash' ? [...workers.fields.keys()] : []
+  const timed = beats?.type === 'zset' ? [...beats.scores.keys()] : []
+  return [
+    ...recorded.filter((id) => !timed.includes(id)).map((id) => `worker ${id} has no beat`),
+    ...timed.filter((id) => !recorded.includes(id)).map((id) => `the beat of ${id} has no worker`),
+  ]
 }
 
 class LaneCount {

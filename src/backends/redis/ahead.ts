@@ -2,11 +2,12 @@
 import type { JobId } from '../../job.ts'
 import type { Reply, Request } from '../protocol/index.ts'
 import { readJobs } from './read.ts'
-import { listOf, numberOf, textOf } from './reply.ts'
+import { listOf, numberOf, optionalNumber, textOf } from './reply.ts'
 import { localId, type RedisSession } from './session.ts'
 
 /** Digits of the time and of the sequence in front of an id. */
 const PREFIX_CHARS = 27
+const GAPS_MAX = 10_000
 
 interface Waiting {
   /** Lower comes first. */
@@ -23,20 +24,20 @@ export async function ahead(session: RedisSession, { ids, limit }: Request<'job.
 
 async function aheadOf(session: RedisSession, id: JobId, limit: number): Promise<number | null> {
   const name = localId(id)
-  if (name === null || limit === 0) return null
+  if (name === null) return null
   const head = await headOf(session, name.lane, limit)
   const place = head.findIndex(({ entry }) => entry.slice(PREFIX_CHARS) === name.local)
-  if (place >= 0) return Math.min(place, limit)
-  // Behind what was read, or not ready any more.
-  return head.length >= limit ? limit : null
+  return place === -1 ? limit : Math.min(place, limit)
 }
 
 /** The ready jobs in order, those without a priority and all others merged; at least the first `limit`. */
 async function headOf(session: RedisSession, lane: string, limit: number): Promise<readonly Waiting[]> {
   const keys = session.keys(lane)
-  const [fifo, ready] = [keys.key('fifo'), keys.key('ready')]
+  const [meta, fifo, ready] = [keys.key('meta'), keys.key('fifo'), keys.key('ready')]
+  // Places of jobs that were cancelled.
+  const gaps = optionalNumber(await session.servers.command('HGET', meta, [meta, 'removed'])) ?? 0
   const [plain, ranked] = await Promise.all([
-    session.servers.command('LRANGE', fifo, [fifo, 0, limit]),
+    session.servers.command('LRANGE', fifo, [fifo, 0, limit + Math.min(gaps, GAPS_MAX)]),
     session.servers.command('ZRANGE', ready, [ready, 0, limit, 'WITHSCORES']),
   ])
   const waiting = listOf(plain)

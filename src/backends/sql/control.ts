@@ -93,8 +93,9 @@ export function* promote({ ids }: Request<'job.promote'>): Plan<Reply<'job.promo
 export function* maintain(request: Request<'store.maintain'>): Plan<Reply<'store.maintain'>> {
   const { limit, keepCounts } = request
   let pruned = yield* change('archive_prune', [{ limit }])
-  if (keepCounts !== undefined && pruned < limit) pruned += yield* trim(keepCounts, limit - pruned)
   const outputsDropped = pruned < limit ? yield* change('output_drop', [{ limit: limit - pruned }]) : 0
+  const room = limit - pruned - outputsDropped
+  if (keepCounts !== undefined && room > 0) pruned += yield* trim(keepCounts, room)
   let promoted = 0
   for (const { lane } of yield* read<{ lane: string }>('due_lanes', [{}])) {
     if (promoted < limit) promoted += yield* promoteDue([lane], limit - promoted)

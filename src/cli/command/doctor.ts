@@ -15,7 +15,7 @@ const RELEASED_AT = Date.UTC(2026, 0, 1)
 
 const STATUS_STYLE: Readonly<Record<Check['status'], Style>> = { ok: 'green', note: 'yellow', wrong: 'red' }
 
-const NAME_WIDTH = 18
+const NAME_WIDTH = 20
 
 export const doctorCommand: Command = {
   name: 'doctor',

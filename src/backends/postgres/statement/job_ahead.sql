@@ -3,7 +3,7 @@
 SELECT me.id, (
   SELECT count(*) FROM (
     SELECT job.priority, job.run_at, job.seq FROM holdfast.job AS job
-    WHERE job.ns = $1 AND job.lane = me.lane AND job.state = 'queued'
+    WHERE job.ns = $1 AND job.lane = me.lane AND job.state = 'queued' AND NOT job.parked
     ORDER BY job.priority DESC, job.run_at, job.seq LIMIT input."limit"
   ) AS head
   WHERE head.priority > me.priority
