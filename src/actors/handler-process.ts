@@ -153,10 +153,11 @@ export class HandlerProcess {
     this.#isEnding = true
     const run = this.#run
     this.#run = null
-    this.#listener.onGone(this, run, this.#reason())
+    this.#listener.onGone(this, run, this.reason)
   }
 
-  #reason(): Failure {
+  /** Why it is gone. */
+  get reason(): Failure {
     const { exitCode, signalCode } = this.#child
     if (this.#output.tail.includes('heap out of memory')) {
       const { maxHeapMb } = this.#isolation

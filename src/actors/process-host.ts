@@ -43,7 +43,8 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
           Promise.race([
             child.load(position),
             child.gone.then(() => {
-              throw moduleInvalid(path, `handler module ${path}: its process died while it loaded`)
+              const { message } = child.reason
+              throw moduleInvalid(path, `handler module ${path}: its process died while it loaded: ${message}`)
             }),
           ]),
         ),

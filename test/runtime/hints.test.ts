@@ -212,7 +212,8 @@ describe('when the store may be another', () => {
     const { world, listeners, worker } = await renewing()
     expect(listeners.size).toBe(1)
     void worker.stop({ deadline: 10 })
-    await world.run(2_000)
+    // The handler hears no signal: its grace of 2 s is waited for.
+    await world.run(4_000)
     expect(listeners.size).toBe(0)
   })
 })
