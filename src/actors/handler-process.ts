@@ -22,6 +22,8 @@ const HAS_GROUPS = process.platform !== 'win32'
 
 export interface ProcessListener {
   onReply(child: HandlerProcess, run: PoolRun, reply: RunReply): void
+  /** It cannot be reached any more and should end by itself. */
+  onCut(child: HandlerProcess): void
   /** `run` is what it was at. */
   onGone(child: HandlerProcess, run: PoolRun | null, error: Failure): void
 }
@@ -61,6 +63,7 @@ export class HandlerProcess {
     this.#child = child
     this.#output = new OutputTap(child.stdout, child.stderr)
     child.on('message', (message: unknown) => this.#receive(message))
+    child.once('disconnect', () => listener.onCut(this))
     this.gone = new Promise((resolve) => {
       const gone = (): void => {
         resolve()

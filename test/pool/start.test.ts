@@ -188,11 +188,11 @@ describe('stop', () => {
 
   const built = (file: string): string => JSON.stringify(pathToFileURL(join(dist, 'src', file)).href)
 
-  const script = (end: string): string => `
+  const script = (end: string, options: IsolationOptions): string => `
     import { PoolActor } from ${built('actors/pool-actor.js')}
     import { systemTimers } from ${built('clock.js')}
     import { parseIsolation } from ${built('isolation.js')}
-    const isolation = parseIsolation({}, 'inThread')
+    const isolation = parseIsolation(${JSON.stringify(options)}, 'inThread')
     const module = new URL(${JSON.stringify(handlerUrl('noop.mjs').href)})
     const actor = new PoolActor({ threads: 3, timers: systemTimers, modules: [{ module, isolation }] })
     await actor.start()
@@ -203,11 +203,13 @@ describe('stop', () => {
     ${end}`
 
   it.each([
-    ['an idle pool', ''],
-    ['a stopped pool', 'await actor.stop()'],
-  ])('%s lets the process end, with nothing on stderr', (_name, end) => {
+    ['an idle pool', '', {}],
+    ['a stopped pool', 'await actor.stop()', {}],
+    ['an idle pool of processes', '', { isolation: 'process' }],
+    ['a stopped pool of processes', 'await actor.stop()', { isolation: 'process', idleTimeout: 5_000 }],
+  ] as const)('%s lets the process end, with nothing on stderr', (_name, end, options) => {
     const file = join(folder, 'main.mjs')
-    writeFileSync(file, script(end))
+    writeFileSync(file, script(end, options))
     const { status, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: 'utf8', timeout: 20_000 })
     expect({ status, stdout, stderr }).toEqual({
       status: 0,
