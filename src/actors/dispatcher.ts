@@ -181,7 +181,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     const repeated = unanswered !== null && this.isDraining ? { ...unanswered, limit: 0 } : unanswered
     const claim = repeated ?? this.nextClaim(endings.length > 0)
     if (endings.length === 0 && claim === null) {
-      if (this.isDraining || this.freeSlots <= 0) this.wait.interrupt()
+      if (this.isDraining || this.freeSlots <= 0 || !this.mayClaim) this.wait.interrupt()
       this.watch.look()
       return
     }
@@ -202,6 +202,10 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       )
   }
 
+  private get mayClaim(): boolean {
+    return this.options.mayClaim?.() !== false
+  }
+
   private get overlaps(): boolean {
     return this.options.backend.backend.overlapsTurns
   }
@@ -212,7 +216,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   private nextClaim(isTurnAnyway: boolean): Claim | null {
     if (this.isDraining || this.inFlight.isClaiming || this.queue.hasSuspects) return null
-    if (this.options.mayClaim?.() === false) return null
+    if (!this.mayClaim) return null
     if (!this.isClaimDue && !isTurnAnyway) return null
     const extra = this.hasMore ? this.prefetch.extra(this.slots) : 0
     const free = this.freeSlots + extra

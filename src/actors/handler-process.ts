@@ -22,6 +22,8 @@ const HAS_GROUPS = process.platform !== 'win32'
 
 export interface ProcessListener {
   onReply(child: HandlerProcess, run: PoolRun, reply: RunReply): void
+  /** It cannot be reached any more and should end by itself. */
+  onCut(child: HandlerProcess): void
   /** `run` is what it was at. */
   onGone(child: HandlerProcess, run: PoolRun | null, error: Failure): void
 }
@@ -61,6 +63,7 @@ export class HandlerProcess {
     this.#child = child
     this.#output = new OutputTap(child.stdout, child.stderr)
     child.on('message', (message: unknown) => this.#receive(message))
+    child.once('disconnect', () => listener.onCut(this))
     this.gone = new Promise((resolve) => {
       const gone = (): void => {
         resolve()
@@ -153,10 +156,11 @@ export class HandlerProcess {
     this.#isEnding = true
     const run = this.#run
     this.#run = null
-    this.#listener.onGone(this, run, this.#reason())
+    this.#listener.onGone(this, run, this.reason)
   }
 
-  #reason(): Failure {
+  /** Why it is gone. */
+  get reason(): Failure {
     const { exitCode, signalCode } = this.#child
     if (this.#output.tail.includes('heap out of memory')) {
       const { maxHeapMb } = this.#isolation

@@ -15,6 +15,7 @@ export type LostSlotListener = (slot: LostSlot, change: 'lost' | 'recovered') =>
 
 export class LostSlots {
   private readonly slots = new Set<LostSlot>()
+  private heavy = 0
   private readonly listener: LostSlotListener
 
   constructor(listener: LostSlotListener = () => undefined) {
@@ -25,17 +26,20 @@ export class LostSlots {
     return this.slots.size
   }
 
-  /** Those that hold a thread or a process, which are the ones that have to be bounded. */
+  /** Those that hold a thread or a process, which are the ones that have to be bounded. Asked before every claim. */
   get heavyCount(): number {
-    return [...this.slots].filter(({ where }) => where !== 'inline').length
+    return this.heavy
   }
 
   /** Counts the slot until `end` settles. */
   add(slot: LostSlot, end: PromiseLike<unknown>): void {
+    const weight = slot.where === 'inline' ? 0 : 1
     this.slots.add(slot)
+    this.heavy += weight
     this.listener(slot, 'lost')
     const recovered = (): void => {
       this.slots.delete(slot)
+      this.heavy -= weight
       this.listener(slot, 'recovered')
     }
     end.then(recovered, recovered)

@@ -18,6 +18,9 @@ import {
 } from './module-host.ts'
 import { crashOf, type PoolRun } from './thread-run.ts'
 
+/** What a process that was let go of may take to end. */
+const CUT_MS = 1_000
+
 export class ProcessHost extends ModuleHost implements ProcessListener {
   readonly #children = new Set<HandlerProcess>()
   /** The last one to become free is the first to be used, so that the others reach their time. */
@@ -43,7 +46,8 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
           Promise.race([
             child.load(position),
             child.gone.then(() => {
-              throw moduleInvalid(path, `handler module ${path}: its process died while it loaded`)
+              const { message } = child.reason
+              throw moduleInvalid(path, `handler module ${path}: its process died while it loaded: ${message}`)
             }),
           ]),
         ),
@@ -107,6 +111,10 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
     this.replied(run, reply)
   }
 
+  onCut(child: HandlerProcess): void {
+    this.#endForCertain(child)
+  }
+
   onGone(child: HandlerProcess, run: PoolRun | null, error: Failure): void {
     this.#children.delete(child)
     const wasIdle = this.#forgetIdle(child)
@@ -166,9 +174,12 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
   #dismiss(child: HandlerProcess): void {
     this.#forgetIdle(child)
     child.end()
+  }
+
+  /** One that does not go by itself once it is cut off, such as one that a handler keeps busy, is made to. */
+  #endForCertain(child: HandlerProcess): void {
     const { timers } = this.options
-    // One that does not go by itself, such as with a handler's code that keeps it busy, is made to.
-    const timer = timers.set(() => child.kill(), STOP_DEADLINE_MS / 2, true)
+    const timer = timers.set(() => child.kill(), CUT_MS, true)
     void child.gone.then(() => timers.clear(timer))
   }
 

@@ -54,7 +54,7 @@ beforeAll(() => {
 
 const started: CliProcess[] = []
 const clients: Holdfast[] = []
-/** What a handler has started and nobody can end with it. */
+/** Files with the pids of what handlers have started, and of handler processes, should a test fail to end them. */
 const sleepers: string[] = []
 afterEach(async () => {
   for (const file of sleepers.splice(0)) if (existsSync(file)) kill(Number(readFileSync(file, 'utf8')))
@@ -106,6 +106,7 @@ async function stage(name: string): Promise<Stage> {
       types.push(type)
       const file = join(folder, `${name}-${count}`)
       sleepers.push(`${file}.sleeper`)
+      if (type === 'process') sleepers.push(file)
       const { id } = await hf.enqueue(type, { act, file }, options)
       const begun = act === 'sleep' ? `${file}.sleeper` : file
       return {

@@ -166,6 +166,13 @@ describe('a process', () => {
     expect(output(await pool.act('echo', { value: 1 }))).toBe(1)
   })
 
+  it('that a handler cuts off and keeps busy is ended, and its attempt fails', async () => {
+    const pool = await opened({ isolation: 'process' })
+    const { kind, message } = failure(await within(pool.act('cutsItselfOff'), 'the attempt ends'))
+    expect([kind, message]).toEqual(['crashed', 'the handler process died: it was ended by SIGKILL'])
+    expect(output(await pool.act('echo', { value: 1 }))).toBe(1)
+  })
+
   it('S17 sees no address of a store, and no flag but its limits', async () => {
     process.env.HOLDFAST_URL = 'memory:'
     try {

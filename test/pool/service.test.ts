@@ -69,7 +69,7 @@ describe.each(['thread', 'process'] as const)('in a %s', (isolation) => {
   })
 
   describe('enqueue', () => {
-    it('by type sends the options as they are', async () => {
+    it('C135 by type sends the options as they are', async () => {
       const { services, seen } = recorder()
       const call = { type: 'child', input: { a: 1 }, options: { priority: 5 } }
       expect(output(await pool.act('enqueue', call, services))).toEqual({ id: 'default/1', deduplicated: false })
@@ -101,6 +101,21 @@ describe.each(['thread', 'process'] as const)('in a %s', (isolation) => {
   })
 
   describe('log', () => {
+    it('C134 of many attempts at once comes whole and in order, and adds no listener to anything', async () => {
+      const warnings: string[] = []
+      const onWarning = (warning: Error): void => void warnings.push(warning.name)
+      process.on('warning', onWarning)
+      const recorders = Array.from({ length: 100 }, () => recorder())
+      await Promise.all(recorders.map(({ services }) => pool.act('logs', { lines: 100 }, services)))
+      for (const { seen } of recorders) {
+        expect(seen.logs.slice(0, 100).map(({ fields }) => fields)).toEqual(
+          Array.from({ length: 100 }, (_, line) => ({ line })),
+        )
+      }
+      process.off('warning', onWarning)
+      expect(warnings).toEqual([])
+    })
+
     it('keeps every line in order, also the last ones before the outcome and before a death', async () => {
       const { services, seen } = recorder()
       expect(output(await pool.act('logs', { lines: 300 }, services))).toBeUndefined()

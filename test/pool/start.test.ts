@@ -2,7 +2,7 @@
  * Starting and stopping: modules are proved loadable before any claim, and nothing keeps the process alive afterwards.
  */
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -11,7 +11,7 @@ import { PoolActor } from '#dist/src/actors/pool-actor.js'
 import type { ThreadOutcome } from '#dist/src/actors/thread-run.js'
 import { systemTimers } from '#dist/src/clock.js'
 import { defineJob, inThread } from '#dist/src/contract.js'
-import { parseIsolation } from '#dist/src/isolation.js'
+import { type IsolationOptions, parseIsolation } from '#dist/src/isolation.js'
 import { failure, handlerUrl, output, recorder, TestPool, task } from '../support/thread-pool.ts'
 
 let folder: string
@@ -24,61 +24,86 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const poolOf = (...modules: URL[]): PoolActor =>
+const poolOf = (modules: readonly URL[], options: IsolationOptions = {}): PoolActor =>
   new PoolActor({
     threads: 2,
     timers: systemTimers,
-    modules: modules.map((module) => inThread(defineJob('test'), module)),
+    modules: modules.map((module) => inThread(defineJob('test'), module, options)),
   })
 
-describe('start', () => {
+describe.each(['thread', 'process'] as const)('the start of a %s', (kind) => {
+  const isolation = parseIsolation({ isolation: kind }, 'inThread')
   const broken = [
     ['load-missing-default.mjs', 'expected `export default` of a function'],
     ['load-throws.mjs', 'it does not load: RangeError: thrown while loading'],
-    ['load-exits.mjs', 'its thread died while it loaded: worker exited with code: 5'],
+    [
+      'load-exits.mjs',
+      `its ${kind} died while it loaded: ${kind === 'thread' ? 'worker exited with code: 5' : 'it exited with code 5'}`,
+    ],
     ['load-setup-fails.mjs', 'its setup() failed: Error: no database here'],
     ['no-such-file.mjs', 'the file does not exist'],
   ] as const
 
-  it.each(broken)('refuses %s by its path and what is wrong', async (name, problem) => {
+  it.each(broken)('C128 refuses %s by its path and what is wrong', async (name, problem) => {
     const module = handlerUrl(name)
-    const actor = poolOf(handlerUrl('noop.mjs'), module)
+    const actor = poolOf([handlerUrl('noop.mjs'), module], { isolation: kind })
     const error = await actor.start().then(
       () => null,
       (thrown: unknown) => thrown,
     )
     expect(error).toMatchObject({ name: 'HoldfastError', code: 'HANDLER_MODULE_INVALID' })
     expect(String(error)).toContain(`handler module ${fileURLToPath(module)}: ${problem}`)
-    const after = actor.run(task(1, { module: handlerUrl('noop.mjs') }), recorder().services)
+    const after = actor.run(task(1, { module: handlerUrl('noop.mjs'), isolation }), recorder().services)
     expect(failure(await after.outcome)).toMatchObject({ kind: 'failed', code: 'CLOSED' })
   })
 
-  it('refuses a syntax error and a missing dependency, and loads a path with a space and a hash', async () => {
+  it('C128 C129 refuses a syntax error and a missing dependency, and loads a path with a space and a hash', async () => {
     const write = (name: string, text: string): URL => {
       writeFileSync(join(folder, name), text)
       return pathToFileURL(join(folder, name))
     }
-    await expect(poolOf(write('syntax.mjs', 'export default function ( {')).start()).rejects.toThrow(
-      /syntax\.mjs: it does not load: SyntaxError/,
-    )
-    await expect(poolOf(write('needs.mjs', "import './absent.mjs'\nexport default () => 1")).start()).rejects.toThrow(
+    await expect(
+      poolOf([write('syntax.mjs', 'export default function ( {')], { isolation: kind }).start(),
+    ).rejects.toThrow(/syntax\.mjs: it does not load: SyntaxError/)
+    const needs = write('needs.mjs', "import './absent.mjs'\nexport default () => 1")
+    await expect(poolOf([needs], { isolation: kind }).start()).rejects.toThrow(
       /needs\.mjs: it does not load: .*absent\.mjs/,
     )
     const fine = write('fine.mjs', 'export default (input) => input + 1')
-    const actor = poolOf(fine)
+    const actor = poolOf([fine], { isolation: kind })
     await actor.start()
-    expect(output(await actor.run(task(1, { module: fine }), recorder().services).outcome)).toBe(2)
+    expect(output(await actor.run(task(1, { module: fine, isolation }), recorder().services).outcome)).toBe(2)
     await actor.stop()
   })
 
-  it('loads CommonJS compiled from ES syntax, setup() included', async () => {
+  it('C129 loads CommonJS and ES modules by whatever name, and CommonJS compiled from ES syntax, setup() included', async () => {
+    const made: [folder: string, type: string, file: string, text: string][] = [
+      ['es', 'module', 'es.js', 'export default (n) => n + 1'],
+      ['es', 'module', 'common.cjs', 'module.exports = (n) => n + 1'],
+      ['common', 'commonjs', 'common.js', 'module.exports = (n) => n + 1'],
+      ['common', 'commonjs', 'es.mjs', 'export default (n) => n + 1'],
+    ]
+    const modules = made.map(([inside, type, file, text]) => {
+      mkdirSync(join(folder, inside), { recursive: true })
+      writeFileSync(join(folder, inside, 'package.json'), JSON.stringify({ type }))
+      writeFileSync(join(folder, inside, file), text)
+      return pathToFileURL(join(folder, inside, file))
+    })
+    const all = poolOf(modules, { isolation: kind })
+    await all.start()
+    for (const module of modules) {
+      expect(output(await all.run(task(1, { module, isolation }), recorder().services).outcome)).toBe(2)
+    }
+    await all.stop()
     const module = handlerUrl('common-js.cjs')
-    const actor = poolOf(module)
+    const actor = poolOf([module], { isolation: kind })
     await actor.start()
-    expect(output(await actor.run(task(1, { module }), recorder().services).outcome)).toBe('made by setup')
+    expect(output(await actor.run(task(1, { module, isolation }), recorder().services).outcome)).toBe('made by setup')
     await actor.stop()
   })
+})
 
+describe('start', () => {
   it('gives each heap limit its own threads and refuses a module that was not given', async () => {
     const module = handlerUrl('thread-behaviour.mjs')
     const actor = new PoolActor({
@@ -163,11 +188,11 @@ describe('stop', () => {
 
   const built = (file: string): string => JSON.stringify(pathToFileURL(join(dist, 'src', file)).href)
 
-  const script = (end: string): string => `
+  const script = (end: string, options: IsolationOptions): string => `
     import { PoolActor } from ${built('actors/pool-actor.js')}
     import { systemTimers } from ${built('clock.js')}
     import { parseIsolation } from ${built('isolation.js')}
-    const isolation = parseIsolation({}, 'inThread')
+    const isolation = parseIsolation(${JSON.stringify(options)}, 'inThread')
     const module = new URL(${JSON.stringify(handlerUrl('noop.mjs').href)})
     const actor = new PoolActor({ threads: 3, timers: systemTimers, modules: [{ module, isolation }] })
     await actor.start()
@@ -178,11 +203,13 @@ describe('stop', () => {
     ${end}`
 
   it.each([
-    ['an idle pool', ''],
-    ['a stopped pool', 'await actor.stop()'],
-  ])('%s lets the process end, with nothing on stderr', (_name, end) => {
+    ['an idle pool', '', {}],
+    ['a stopped pool', 'await actor.stop()', {}],
+    ['an idle pool of processes', '', { isolation: 'process' }],
+    ['a stopped pool of processes', 'await actor.stop()', { isolation: 'process', idleTimeout: 5_000 }],
+  ] as const)('%s lets the process end, with nothing on stderr', (_name, end, options) => {
     const file = join(folder, 'main.mjs')
-    writeFileSync(file, script(end))
+    writeFileSync(file, script(end, options))
     const { status, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: 'utf8', timeout: 20_000 })
     expect({ status, stdout, stderr }).toEqual({
       status: 0,

@@ -1,17 +1,17 @@
-/** A process that has stopped its workers and closed its client ends by itself, whatever its handlers ran in. C023, C028. */
+/** A process that has stopped its workers and closed its client ends by itself, whatever its handlers ran in. C023, C024, C028. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { connect } from 'holdfast'
+import { afterAll, afterEach, expect, test } from 'vitest'
 import { Child } from '../support/child.ts'
 import { within } from '../support/event.ts'
+import { silent } from '../support/silent.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-leave-'))
 const children: Child[] = []
-afterEach(async () => {
-  await Promise.all(children.splice(0).map((child) => child.kill()))
-  rmSync(folder, { recursive: true, force: true })
-})
+afterEach(() => Promise.all(children.splice(0).map((child) => child.kill())))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('C023 C028 handlers inline, in threads and in processes leave nothing that keeps the process', async () => {
   const child = new Child('leaver.mjs', [`sqlite:${join(folder, 'jobs.db')}`, 'default', 'everywhere'])
@@ -26,4 +26,16 @@ test('C023 C028 handlers inline, in threads and in processes leave nothing that 
     [1, 2].flatMap((round) => ['task', 'thread', 'process', 'passing'].map((type) => `${type} ${round}`)),
   )
   expect(child.errors).toBe('')
+})
+
+test('C024 a producer ends by itself, and its job is there', async () => {
+  const url = `sqlite:${join(folder, 'producer.db')}`
+  const child = new Child('leaver.mjs', [url, 'default', 'producer'])
+  children.push(child)
+  const [, id = ''] = (await child.line('enqueued')).split(' ')
+  await child.line('exit')
+  await within(child.exited, 'the process ends by itself')
+  const hf = await connect(url, { logger: silent })
+  expect((await hf.get(id))?.state).toBe('queued')
+  await hf.close()
 })

@@ -161,6 +161,13 @@ const acts = {
   regex: () => /^(a+)+$/.test(`${'a'.repeat(60)}b`),
   dies: ({ signal }) => process.kill(process.pid, signal) && new Promise(() => {}),
   fillsArray: () => new Array(5e6).fill(0).map((i) => ({ i })),
+  cutsItselfOff: async () => {
+    process.removeAllListeners('disconnect')
+    process.disconnect()
+    // The channel is closed in the next turn of the loop.
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    for (;;);
+  },
   limits: () => ({ threads: resourceLimits, flags: process.execArgv }),
   untilToldOrAborted: async (_input, ctx) => {
     await ctx.progress(here)

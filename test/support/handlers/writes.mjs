@@ -1,8 +1,10 @@
-// Writes lines to both streams, and lets the loop take them away.
+// Writes lines to both streams, and waits until they were taken away.
+const taken = (stream) => new Promise((resolve) => stream.write('\n', resolve))
+
 export default async ({ lines }) => {
   for (let line = 0; line < lines; line += 1) {
     console.log(`out ${line}`)
     console.error(`err ${line}`)
   }
-  await new Promise(setImmediate)
+  await Promise.all([taken(process.stdout), taken(process.stderr)])
 }
