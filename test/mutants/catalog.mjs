@@ -4,6 +4,7 @@
  * Those of the PostgreSQL and the Redis store and of `enqueueTx` have files of their own.
  */
 
+import { LEASE_MUTANTS } from './lease.mjs'
 import { LUA_MUTANTS } from './lua.mjs'
 import { POSTGRES_MUTANTS } from './postgres.mjs'
 import { REDIS_MUTANTS } from './redis.mjs'
@@ -315,8 +316,8 @@ export const MUTANTS = [
   {
     name: 'more-jobs-than-slots',
     file: DISPATCHER,
-    find: 'while (this.running < this.slots) {',
-    replace: 'while (true) {',
+    find: 'while (this.running < this.slots && this.prefetch.size > 0',
+    replace: 'while (this.prefetch.size > 0',
     suites: [REGRESSIONS],
   },
   {
@@ -419,6 +420,7 @@ export const MUTANTS = [
     replace: '',
     suites: [SIMULATION],
   },
+  ...LEASE_MUTANTS,
   ...LUA_MUTANTS,
   ...POSTGRES_MUTANTS,
   ...REDIS_MUTANTS,
