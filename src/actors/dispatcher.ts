@@ -329,7 +329,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       this.options.onLost(actor)
       this.watch.look()
     } else {
-      this.options.keeper.limit(actor, Number.POSITIVE_INFINITY)
+      this.options.keeper.limit(actor, null)
       this.queue.add({ actor, settlement })
     }
     // Threads end one by one, each in a tick of its own; one that got no job stands idle until this turn is answered.

@@ -45,8 +45,8 @@ export class JobActor implements AttemptOwner, Member {
   readonly lifecycle: Lifecycle
   /** Monotonic time before the request that last granted or renewed the lease was sent; kept by the lease keeper. */
   leaseConfirmedAt: number
-  /** Monotonic time beyond which nobody renews; kept by the lease keeper. */
-  renewUntil = Number.POSITIVE_INFINITY
+  /** Monotonic time beyond which nobody renews, kept by the lease keeper; null: none, and no number is made for most attempts. */
+  renewUntil: number | null = null
   /** Where the lease keeper has noted the lease; -1: nowhere. */
   boardSlot = -1
   place = -1

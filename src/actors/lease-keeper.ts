@@ -85,10 +85,10 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   }
 
   /** Nobody renews the lease beyond `untilMs`, the end of the attempt's own time; while its settlement waits, it has none. */
-  limit(actor: JobActor, untilMs: number): void {
+  limit(actor: JobActor, untilMs: number | null): void {
     if (actor.renewUntil === untilMs) return
     actor.renewUntil = untilMs
-    this.board?.limit(actor.boardSlot, untilMs)
+    this.board?.limit(actor.boardSlot, untilMs ?? Number.POSITIVE_INFINITY)
   }
 
   /** True while a thread renews what this loop cannot. */

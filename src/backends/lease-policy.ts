@@ -50,12 +50,13 @@ export const isOverdue = (sinceConfirmedMs: number, { leaseMs }: LeaseTerms): bo
 export interface HeldLease {
   /** Before the request was sent that last granted or renewed it. */
   readonly confirmedAt: number
-  /** The end of the attempt's own time, grace included; infinite where it has none. */
-  readonly renewUntil: number
+  /** The end of the attempt's own time, grace included; null or infinite where it has none. */
+  readonly renewUntil: number | null
 }
 
 /** The attempt's own time is over: what holds on to the job beyond it must not keep it from others. */
-export const isExhausted = ({ renewUntil }: Pick<HeldLease, 'renewUntil'>, now: number): boolean => now >= renewUntil
+export const isExhausted = ({ renewUntil }: Pick<HeldLease, 'renewUntil'>, now: number): boolean =>
+  renewUntil !== null && now >= renewUntil
 
 /** `silentMs`: since the last sign of life of the main loop. */
 export function needsStandIn(

@@ -4,6 +4,7 @@
  * Those of what tells people how things stand, of the PostgreSQL and the Redis store and of `enqueueTx` have files of their own.
  */
 
+import { LEASE_MUTANTS } from './lease.mjs'
 import { LIVE_MUTANTS } from './live.mjs'
 import { LUA_MUTANTS } from './lua.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
@@ -319,8 +320,8 @@ export const MUTANTS = [
   {
     name: 'more-jobs-than-slots',
     file: DISPATCHER,
-    find: 'while (this.running < this.slots) {',
-    replace: 'while (true) {',
+    find: 'while (this.running < this.slots && this.prefetch.size > 0',
+    replace: 'while (this.prefetch.size > 0',
     suites: [REGRESSIONS],
   },
   {
@@ -425,6 +426,7 @@ export const MUTANTS = [
     suites: [SIMULATION],
   },
   ...LIVE_MUTANTS,
+  ...LEASE_MUTANTS,
   ...LUA_MUTANTS,
   ...POLICY_MUTANTS,
   ...POSTGRES_MUTANTS,
