@@ -118,7 +118,7 @@ export const POSTGRES_MUTANTS = [
     replace: 'WHERE true',
     suites: [MODEL],
   },
-  ...['job_enqueue', 'lease_renew', 'job_retry', 'job_claim', 'job_turn'].map((name) => ({
+  ...['job_add', 'job_enqueue', 'lease_renew', 'job_retry', 'job_claim', 'job_turn'].map((name) => ({
     name: `postgres-${name.replace('_', '-')}-by-the-begin-of-the-transaction`,
     file: `${STATEMENT}/${name}.sql`,
     find: 'clock_timestamp()',

@@ -48,8 +48,13 @@ it('in a transaction that has been open for a minute', async () => {
   clock.freeze(LATER_MS)
   await execute('job_enqueue', [job('one'), job('two')])
   expect(await column('SELECT created_at FROM holdfast.job')).toEqual([LATER_MS, LATER_MS])
+  await execute('job_add', [{ ...job('three'), delay_ms: 9 }])
+  expect(await column("SELECT run_at FROM holdfast.job WHERE id = 'three'")).toEqual([LATER_MS + 9])
   await execute('job_claim', [], claim)
-  expect(await column('SELECT lease_expires_at FROM holdfast.job')).toEqual([LATER_MS + 1000, LATER_MS + 1000])
+  expect(await column('SELECT lease_expires_at FROM holdfast.job WHERE lease_expires_at IS NOT NULL')).toEqual([
+    LATER_MS + 1000,
+    LATER_MS + 1000,
+  ])
   const { rows } = await client.query('SELECT id, token FROM holdfast.job ORDER BY seq')
   const [one, two] = rows
   await execute('lease_renew', [{ ...one, lease_ms: 5000 }])

@@ -48,7 +48,7 @@ export class ScenarioClient {
     const { random } = this
     // One lane a call: of a call to several, how much is done when it is cut would be up to the network.
     const lane = random.pick(LANES)
-    return { jobs: Array.from({ length: random.integer(1, 3) }, () => this.job(lane)) }
+    return { jobs: Array.from({ length: random.integer(1, 3) }, () => this.job(lane)), resend: false }
   }
 
   private job(lane: string): JobDefinition {

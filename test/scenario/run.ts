@@ -152,8 +152,8 @@ export class ScenarioRun {
     party.pending = null
     this.isRepeatOfUnknown = isUnknown
     this.count(`repeated ${type}`)
-    const again =
-      type === 'job.turn' ? { ...request, resend: isUnknown || (request as Request<'job.turn'>).resend } : request
+    const mayBeDone = isUnknown || ('resend' in request && request.resend === true)
+    const again = type === 'job.turn' || type === 'job.enqueue' ? { ...request, resend: mayBeDone } : request
     await this.send(party, type, again as Request<typeof type>)
   }
 

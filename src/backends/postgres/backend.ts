@@ -9,6 +9,7 @@ import type { MessageType, Reply, Request } from '../protocol/index.ts'
 import { type PlannedType, plansOf } from '../sql/handlers.ts'
 import { hintsOf } from '../sql/hint.ts'
 import { change, type Plan, read } from '../sql/plan.ts'
+import { add, isKnown, isPlain } from './add.ts'
 import { channelOf } from './channel.ts'
 import { turn } from './claim.ts'
 import { openLink } from './connect.ts'
@@ -127,16 +128,27 @@ export class PostgresBackend implements Backend {
   }
 
   private run(type: PlannedType, request: unknown): Promise<unknown> {
+    if (type === 'job.enqueue') return this.enqueue(request as Request<'job.enqueue'>)
     const plan = this.plans[type] as (request: unknown) => Plan<unknown>
-    // Only what was sent before can have left a copy behind, and only then is it worth a transaction to take that back.
-    const isAtomic = type === 'job.enqueue' && (request as Request<'job.enqueue'>).resend !== false
-    const running = this.parts.runner.run(() => plan(request), isAtomic)
-    if (type !== 'job.enqueue') return running
-    return running.catch((error: unknown) => {
-      const readable = isUnreadable(error) ? asBytes(request as Request<'job.enqueue'>) : null
+    return this.parts.runner.run(() => plan(request))
+  }
+
+  private async enqueue(request: Request<'job.enqueue'>): Promise<Reply<'job.enqueue'>> {
+    try {
+      return await this.enqueueOnce(request, isPlain(request))
+    } catch (error) {
+      if (isKnown(error)) return this.enqueueOnce(request, false)
+      const readable = isUnreadable(error) ? asBytes(request) : null
       if (readable === null) throw error
-      return this.parts.runner.run(() => plan(readable), isAtomic)
-    })
+      return this.enqueueOnce(readable, false)
+    }
+  }
+
+  private enqueueOnce(request: Request<'job.enqueue'>, isPlainly: boolean): Promise<Reply<'job.enqueue'>> {
+    const { runner } = this.parts
+    if (isPlainly) return runner.run(() => add(request))
+    // Only what was sent before can have left a copy behind, and only then is it worth a transaction to take that back.
+    return runner.run(() => this.plans['job.enqueue'](request), request.resend !== false)
   }
 
   private async maintain(request: Request<'store.maintain'>): Promise<Reply<'store.maintain'>> {

@@ -95,6 +95,10 @@ function encode(value: unknown, type: string): unknown {
   return type === 'bigint' && typeof value === 'number' ? Math.round(value) : value
 }
 
+/** Nothing at all is what the server puts in by itself, up to the longest column, and does not have to read first. */
+const column = (values: readonly unknown[]): string =>
+  values.every((value) => value === null) ? '{}' : arrayLiteral(values)
+
 /** What is bound to the parameters of a statement. */
 export function valuesFor(
   statement: Statement,
@@ -107,6 +111,6 @@ export function valuesFor(
     const value = said[name]
     values.push(Array.isArray(value) ? arrayLiteral(value) : encode(value, type))
   }
-  for (const { name, type } of statement.rows) values.push(arrayLiteral(rows.map((row) => encode(row[name], type))))
+  for (const { name, type } of statement.rows) values.push(column(rows.map((row) => encode(row[name], type))))
   return values
 }

@@ -27,10 +27,7 @@ function* enqueueAll(
   const fresh = jobs.filter((job) => !results.has(job))
   const outcome = yield* write('job_enqueue', fresh.map(enqueueRow))
   const created = fresh.filter((_, index) => outcome.written[index] === true)
-  for (const job of created) {
-    const state = runAtOf(job, outcome.now) > outcome.now ? 'scheduled' : 'queued'
-    results.set(job, { outcome: 'created', id: job.id, state })
-  }
+  for (const job of created) results.set(job, createdAs(job, outcome.now))
   if (isAnySent) for (const [job, result] of yield* withdrawCopies(created)) results.set(job, result)
   const known = missed(fresh, outcome)
   for (const [job, result] of yield* findKnown(known)) results.set(job, result)
@@ -57,6 +54,11 @@ function* afterVanished(
     if (result !== undefined) results.set(job, result)
   })
   return results
+}
+
+/** The answer for one that was written at this time of the store. */
+export function createdAs(job: JobDefinition, now: number): EnqueueResult {
+  return { outcome: 'created', id: job.id, state: runAtOf(job, now) > now ? 'scheduled' : 'queued' }
 }
 
 const runAtOf = ({ runAt, delayMs }: JobDefinition, now: number): number => runAt ?? now + delayMs

@@ -42,9 +42,9 @@ export const SHARED_STATEMENTS = [
   'stats_count_lane',
 ] as const
 
-/** Claiming is where the dialects differ: SQLite looks and grants row by row, PostgreSQL in one statement. */
+/** Claiming is where the dialects differ: SQLite looks and grants row by row, PostgreSQL in one statement; and a plain enqueue. */
 export const SQLITE_STATEMENTS = ['due_next', 'lane_find', 'lease_grant', 'ready_first', 'ready_list'] as const
-export const POSTGRES_STATEMENTS = ['job_claim', 'job_turn'] as const
+export const POSTGRES_STATEMENTS = ['job_add', 'job_claim', 'job_turn'] as const
 
 export type StatementName =
   | (typeof SHARED_STATEMENTS)[number]
