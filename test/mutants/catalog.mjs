@@ -1,12 +1,13 @@
 /**
  * Planted protocol bugs: each is one exact replacement in one built file, or a few that belong together, and the quick suites that
  * must notice it. `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
- * Those of the PostgreSQL and the Redis store and of `enqueueTx` have files of their own.
+ * Those of the SQL stores, of Redis and of `enqueueTx` have files of their own.
  */
 
 import { LUA_MUTANTS } from './lua.mjs'
 import { POSTGRES_MUTANTS } from './postgres.mjs'
 import { REDIS_MUTANTS } from './redis.mjs'
+import { SQL_MUTANTS } from './sql.mjs'
 import { TRANSACTIONAL_MUTANTS } from './transactional.mjs'
 
 const STORE = 'src/backends/memory/store.js'
@@ -422,5 +423,6 @@ export const MUTANTS = [
   ...LUA_MUTANTS,
   ...POSTGRES_MUTANTS,
   ...REDIS_MUTANTS,
+  ...SQL_MUTANTS,
   ...TRANSACTIONAL_MUTANTS,
 ]
