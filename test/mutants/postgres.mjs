@@ -135,8 +135,8 @@ export const POSTGRES_MUTANTS = [
   {
     name: 'sql-state-by-the-clock-of-the-client',
     file: `${SQL}/enqueue.js`,
-    find: 'runAtOf(job, outcome.now) > outcome.now',
-    replace: 'runAtOf(job, outcome.now) > Date.now()',
+    find: 'runAtOf(job, now) > now',
+    replace: 'runAtOf(job, now) > Date.now()',
     suites: [MODEL],
   },
   {
