@@ -1,7 +1,8 @@
 /**
  * Planted protocol bugs: each is one exact replacement in one built file, or a few that belong together, and the quick suites that
  * must notice it. `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
- * Those of what tells people how things stand, of the PostgreSQL and the Redis store and of `enqueueTx` have files of their own.
+ * Those of leases, of what tells people how things stand, of limits, of hard stops, of the SQL stores, of Redis and of `enqueueTx` have files of
+ * their own.
  */
 
 import { LEASE_MUTANTS } from './lease.mjs'
@@ -10,6 +11,7 @@ import { LUA_MUTANTS } from './lua.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
 import { POSTGRES_MUTANTS } from './postgres.mjs'
 import { REDIS_MUTANTS } from './redis.mjs'
+import { SQL_MUTANTS } from './sql.mjs'
 import { STOP_MUTANTS } from './stops.mjs'
 import { TRANSACTIONAL_MUTANTS } from './transactional.mjs'
 
@@ -431,6 +433,7 @@ export const MUTANTS = [
   ...POLICY_MUTANTS,
   ...POSTGRES_MUTANTS,
   ...REDIS_MUTANTS,
+  ...SQL_MUTANTS,
   ...STOP_MUTANTS,
   ...TRANSACTIONAL_MUTANTS,
 ]

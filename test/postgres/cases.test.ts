@@ -10,6 +10,7 @@ import { lookFor } from '../support/look.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { miscounts } from './dump.ts'
 import { PostgresStage } from './fault-stage.ts'
+import { openBackend } from './stage.ts'
 
 const stage = new PostgresStage()
 const task = defineJob<unknown>('task', { maxCrashes: 100 })
@@ -234,4 +235,36 @@ describe('C066 notify=off', () => {
     await loud.enqueue(task, 'and the others do')
     await lookFor('a hint', async () => heard.length > 0 || undefined)
   })
+})
+
+describe('C063 retention', () => {
+  it('ended jobs cost a claim nothing, and what is too old goes in bounded batches', async () => {
+    const hf = await stage.client(url, { keepCompleted: 1 })
+    await hf.enqueueMany(Array.from({ length: 10_000 }, (_, input) => ({ job: task, input })))
+    const worker = await hf.worker({ handlers: [handle(task, () => 1)], concurrency: 100, poll: 50 })
+    await done(hf, 10_000)
+    await worker.stop()
+    const client = await server.connect({ database })
+    stage.defer(() => client.end())
+    const pages = async (): Promise<number> => {
+      const look = `SELECT seq FROM holdfast.job WHERE ns = 1 AND lane = 'default' AND state = 'queued'
+        ORDER BY priority DESC, run_at, seq LIMIT 10`
+      const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${look}`)
+      return rows[0]['QUERY PLAN'][0].Plan['Shared Hit Blocks']
+    }
+    await client.query('VACUUM holdfast.job')
+    await client.query('SET enable_seqscan = off')
+    expect(await pages()).toBeLessThan(10)
+    const store = await openBackend(url, stage.namespace)
+    stage.defer(() => store.close())
+    const pruned: number[] = []
+    for (let more = true; more; ) {
+      const reply = await store.call('store.maintain', { limit: 3_000, keepDeadMs: null })
+      pruned.push(reply.pruned)
+      more = reply.more
+    }
+    expect(Math.max(...pruned)).toBe(3_000)
+    expect(pruned.reduce((sum, each) => sum + each, 0)).toBe(10_000)
+    expect(await miscountsOf()).toEqual([])
+  }, 60_000)
 })

@@ -136,13 +136,13 @@ describe('F38 C062 a snapshot that is held for long', () => {
     expect((await early).length).toBe(10)
   })
 
-  it('with too much alive, or by a role that may not, nothing is done', async () => {
+  it('where most is alive, or by a role that may not, nothing is done', async () => {
     await churn()
     await admin.query('CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA holdfast TO app')
     await admin.query('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA holdfast TO app')
     const other = await open(server.urlOf({ user: 'app' }))
     expect(await new Sweep(other, 'holdfast', { monotonic: () => 0 }).run()).toBe(false)
-    for (let n = 0; n < 21; n += 1) await add(1_000)
+    for (let n = 0; n < 15; n += 1) await add(1_000)
     expect(await sweep().run()).toBe(false)
   }, 60_000)
 })
