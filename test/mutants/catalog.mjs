@@ -7,6 +7,7 @@
 import { LUA_MUTANTS } from './lua.mjs'
 import { POSTGRES_MUTANTS } from './postgres.mjs'
 import { REDIS_MUTANTS } from './redis.mjs'
+import { RESULT_MUTANTS } from './results.mjs'
 import { TRANSACTIONAL_MUTANTS } from './transactional.mjs'
 
 const STORE = 'src/backends/memory/store.js'
@@ -57,12 +58,12 @@ export const MUTANTS = [
     suites: [EXPLORE, SIMULATION],
   },
   {
-    name: 'progress-without-token',
+    name: 'note-without-token',
     file: STORE,
     find: `if (!row.isHeldBy(token))
                 return 'leaseLost';
-            row.run.progress = progress;`,
-    replace: 'row.run.progress = progress;',
+            takeNote(row, note);`,
+    replace: 'takeNote(row, note);',
     suites: [SIMULATION],
   },
   {
@@ -422,5 +423,6 @@ export const MUTANTS = [
   ...LUA_MUTANTS,
   ...POSTGRES_MUTANTS,
   ...REDIS_MUTANTS,
+  ...RESULT_MUTANTS,
   ...TRANSACTIONAL_MUTANTS,
 ]

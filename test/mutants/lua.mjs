@@ -204,10 +204,12 @@ export const LUA_MUTANTS = [
   {
     name: 'lua-keys-looked-at-after-the-first-write',
     file: `${SCRIPT}/job_turn.lua`,
-    find: `local paused, removed = check_keys()
+    find: `local paused, removed, waited = check_keys()
+if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))`,
-    replace: `settle_forgotten(tonumber(forgotten))
-local paused, removed = check_keys()`,
+    replace: `if noted > 0 then take_notes(tonumber(notes)) end
+settle_forgotten(tonumber(forgotten))
+local paused, removed, waited = check_keys()`,
     suites: [REFUSALS],
     second: ['test/lua/damage.test.ts'],
   },
@@ -216,11 +218,13 @@ local paused, removed = check_keys()`,
     file: `${SCRIPT}/job_turn.lua`,
     find: `local asked = read_others(tonumber(others))
 args_read = first_argument
-local paused, removed = check_keys()
+local paused, removed, waited = check_keys()
+if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end`,
     replace: `args_read = first_argument
-local paused, removed = check_keys()
+local paused, removed, waited = check_keys()
+if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end
 local asked = read_others(tonumber(others))`,
@@ -388,8 +392,8 @@ local asked = read_others(tonumber(others))`,
   {
     name: 'lua-column-left-behind-by-its-job',
     file: `${INCLUDE}/finish.lua`,
-    find: 'in ipairs({ failures, terms, history, outputs, progress }) do',
-    replace: 'in ipairs({ failures, history, outputs, progress }) do',
+    find: 'in ipairs({ failures, terms, history, outputs, progress, logs }) do',
+    replace: 'in ipairs({ failures, history, outputs, progress, logs }) do',
     suites: [BOUNDS],
     second: [MODEL],
   },
