@@ -34,6 +34,7 @@ interface Taken {
   readonly waiting: Waiting | null
 }
 
+const TAKEN = Promise.resolve()
 const NOTHING: Taken = { progress: null, lines: [], waiting: null }
 
 export interface NoteOwner {
@@ -66,14 +67,14 @@ export class AttemptNotes {
 
   /**
    * Resolves when this value, or a later one, is stored; at once when the attempt has written less than an interval ago, since
-   * then it is stored within the interval, or with the end of the attempt.
+   * then it is stored within the interval, or with the end of the attempt. Throws once the lease is known to be gone.
    */
   report(progress: Payload): Promise<void> {
-    if (this.lost !== null) return Promise.reject(this.lost)
+    if (this.lost !== null) throw this.lost
     this.progress = progress
     if (this.waiting === null && this.owner.mayWrite(this)) this.waiting = newWaiting()
     this.owner.changed(this)
-    return this.waiting?.promise ?? Promise.resolve()
+    return this.waiting?.promise ?? TAKEN
   }
 
   /** Somebody waits for the next write. */

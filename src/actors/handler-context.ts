@@ -95,8 +95,18 @@ export class HandlerContext implements JobContext<unknown> {
 
   // Bound, so that `const { progress } = ctx` works, as it does in a thread.
   get progress(): (value: unknown) => Promise<void> {
-    return (value) =>
-      this.#withLease(({ env, notes }) => notes.report(encodeValue(value, 'progress', env.payloadBytesMax)))
+    return (value) => this.#report(value)
+  }
+
+  /** Makes no promise of its own: a handler may report a hundred thousand times before anything else can run. */
+  #report(value: unknown): Promise<void> {
+    const { env } = this.#owner
+    try {
+      this.#requireLease()
+      return this.#owner.notes.report(encodeValue(value, 'progress', env.payloadBytesMax))
+    } catch (error) {
+      return rejected(error)
+    }
   }
 
   get enqueue(): JobContext<unknown>['enqueue'] {
@@ -104,20 +114,30 @@ export class HandlerContext implements JobContext<unknown> {
       this.#withLease(({ env }) => env.enqueue(contract as JobContract | string, input, options))
   }
 
+  #requireLease(): void {
+    const { job, isOver, isLeaseLost } = this.#owner
+    if (isOver) throw leaseLost(job, 'this attempt is over')
+    if (isLeaseLost) throw leaseLost(job, 'somebody else has taken the job')
+  }
+
   /** A handler may leave the promise alone, as in a thread: its rejection must not end the process. */
   #withLease<T>(call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
-    const owner = this.#owner
-    const isWriting = !owner.isOver && !owner.isLeaseLost
-    const why = owner.isOver ? 'this attempt is over' : 'somebody else has taken the job'
-    const promise = isWriting ? settledBy(owner, call) : Promise.reject(leaseLost(owner.job, why))
+    const promise = this.#settled(call)
     promise.catch(() => undefined)
     return promise
   }
+
+  /** What throws at once rejects as well. */
+  async #settled<T>(call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
+    this.#requireLease()
+    return await call(this.#owner)
+  }
 }
 
-/** What throws at once rejects as well. */
-async function settledBy<T>(owner: AttemptOwner, call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
-  return await call(owner)
+function rejected(error: unknown): Promise<never> {
+  const promise = Promise.reject(error)
+  promise.catch(() => undefined)
+  return promise
 }
 
 export function leaseEpochOf(job: ClaimedJob): number {
