@@ -134,7 +134,10 @@ function parseSchema(schema: StandardSchemaV1, field: string): StandardSchemaV1 
   throw invalidArgument(field, 'expected a Standard Schema v1 (zod, valibot, arktype and others are)')
 }
 
-/** The logger a handler gets: a pino child inline, the same methods in a thread. */
+/**
+ * The logger a handler gets: a pino child inline, the same methods in a thread. Lines from `info` on are stored with the job too, see
+ * `keepLogs` of the worker and `logs` of the client.
+ */
 export interface JobLogger {
   trace(fields: object | string, message?: string): void
   debug(fields: object | string, message?: string): void
@@ -164,7 +167,10 @@ export interface JobContext<Context = AppContext> {
   /** The worker's `context` inline; in a thread what the module's `setup()` returned. */
   readonly context: Context
   readonly log: JobLogger
-  /** Stores how far the job is, any value a payload may be. Rejects with LEASE_LOST once the lease is gone. */
+  /**
+   * Stores how far the job is, any value a payload may be; the latest value counts. Resolves when it is stored, or at once within 250 ms
+   * of the last write: then it is stored within that time, or with the end of the attempt. Rejects with LEASE_LOST once the lease is gone.
+   */
   progress(value: unknown): Promise<void>
   /** Enqueues another job from inside the handler; it stands whatever becomes of this attempt. */
   enqueue<Input>(

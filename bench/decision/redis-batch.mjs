@@ -139,6 +139,7 @@ const CASES = {
     const more = held.flatMap(([id, token]) => [id, token, '', 100, 1, `${epochOf(token)} 101 ${'x'.repeat(150)}`])
     return ['job_note', [n, ...more]]
   },
+  job_states: async (n) => ['job_states', await enqueue(n)],
   'lease_reap: decisions': async (n) => {
     const held = await take(n, -1)
     return ['lease_reap', [0, n, ...held.flatMap((each) => otherArgs('requeue', each))]]
@@ -192,6 +193,9 @@ const LARGEST = {
   'job_turn: dead': () => BATCH.otherSettlements,
   lease_renew: () => BATCH.leases,
   job_note: () => fitting(BATCH.notes),
+  // As note.ts reckons a log that is full: 200 bytes a line.
+  'job_note: a line to each log of 100': () => Math.floor(BATCH.bytes / 20_000),
+  job_states: () => BATCH.leases,
   'lease_reap: decisions': () => BATCH.otherSettlements,
   'lease_reap: names': () => BATCH.reads,
   lease_find: () => BATCH.leases,

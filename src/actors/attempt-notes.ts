@@ -34,6 +34,7 @@ interface Taken {
   readonly waiting: Waiting | null
 }
 
+const TAKEN = Promise.resolve()
 const NOTHING: Taken = { progress: null, lines: [], waiting: null }
 
 export interface NoteOwner {
@@ -51,6 +52,7 @@ export class AttemptNotes {
   writtenAt = Number.NEGATIVE_INFINITY
   changedAt = 0
   private readonly owner: NoteOwner
+  private readonly onLost: (error: HoldfastError) => void
   private progress: Payload | null = null
   private lines: NoteLine[] = []
   private lastNumber = 0
@@ -59,21 +61,22 @@ export class AttemptNotes {
   private lost: HoldfastError | null = null
   private hasEnded = false
 
-  constructor(lease: LeaseRef, owner: NoteOwner) {
+  constructor(lease: LeaseRef, owner: NoteOwner, onLost: (error: HoldfastError) => void) {
     this.lease = lease
     this.owner = owner
+    this.onLost = onLost
   }
 
   /**
    * Resolves when this value, or a later one, is stored; at once when the attempt has written less than an interval ago, since
-   * then it is stored within the interval, or with the end of the attempt.
+   * then it is stored within the interval, or with the end of the attempt. Throws once the lease is known to be gone.
    */
   report(progress: Payload): Promise<void> {
-    if (this.lost !== null) return Promise.reject(this.lost)
+    if (this.lost !== null) throw this.lost
     this.progress = progress
     if (this.waiting === null && this.owner.mayWrite(this)) this.waiting = newWaiting()
     this.owner.changed(this)
-    return this.waiting?.promise ?? Promise.resolve()
+    return this.waiting?.promise ?? TAKEN
   }
 
   /** Somebody waits for the next write. */
@@ -116,6 +119,7 @@ export class AttemptNotes {
 
   /** The lease is gone: nothing is written any more. */
   refused(error: HoldfastError): void {
+    this.onLost(error)
     this.lost ??= error
     this.underWay.waiting?.reject(error)
     this.waiting?.reject(error)

@@ -96,8 +96,18 @@ export class HandlerContext implements JobContext<unknown> {
 
   // Bound, so that `const { progress } = ctx` works, as it does in a thread.
   get progress(): (value: unknown) => Promise<void> {
-    return (value) =>
-      this.#withLease(({ env, notes }) => notes.report(encodeValue(value, 'progress', env.payloadBytesMax)))
+    return (value) => this.#report(value)
+  }
+
+  /** Makes no promise of its own: a handler may report a hundred thousand times before anything else can run. */
+  #report(value: unknown): Promise<void> {
+    const { env } = this.#owner
+    try {
+      this.#requireLease()
+      return this.#owner.notes.report(encodeValue(value, 'progress', env.payloadBytesMax))
+    } catch (error) {
+      return rejected(error)
+    }
   }
 
   get enqueue(): JobContext<unknown>['enqueue'] {
@@ -105,25 +115,36 @@ export class HandlerContext implements JobContext<unknown> {
       this.#withLease(({ env }) => env.enqueue(contract as JobContract | string, input, options))
   }
 
+  #requireLease(): void {
+    const { job, isOver, lostLease } = this.#owner
+    if (lostLease !== null) throw lostLease
+    if (isOver) throw leaseLost(job, 'this attempt is over')
+  }
+
   /** A handler may leave the promise alone, as in a thread: its rejection must not end the process. */
   #withLease<T>(call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
-    const owner = this.#owner
-    const promise = settledBy(owner, call)
+    const promise = this.#settled(call)
     promise.catch(() => undefined)
     return promise
   }
+
+  /** What throws at once rejects as well. */
+  async #settled<T>(call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
+    this.#requireLease()
+    try {
+      return await call(this.#owner)
+    } catch (error) {
+      // One that the store says is lost is lost for the whole attempt.
+      if (isHoldfastError(error) && error.code === 'LEASE_LOST') this.#owner.abort(error)
+      throw error
+    }
+  }
 }
 
-/** What throws at once rejects as well. A lease that the store says is lost is lost for the whole attempt. */
-async function settledBy<T>(owner: AttemptOwner, call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
-  const lost = owner.lostLease ?? (owner.isOver ? leaseLost(owner.job, 'this attempt is over') : null)
-  if (lost !== null) throw lost
-  try {
-    return await call(owner)
-  } catch (error) {
-    if (isHoldfastError(error) && error.code === 'LEASE_LOST') owner.abort(error)
-    throw error
-  }
+function rejected(error: unknown): Promise<never> {
+  const promise = Promise.reject(error)
+  promise.catch(() => undefined)
+  return promise
 }
 
 export function leaseEpochOf(job: ClaimedJob): number {

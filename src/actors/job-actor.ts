@@ -83,7 +83,7 @@ export class JobActor implements AttemptOwner, Member {
 
   /** Made when the handler says something. */
   get notes(): AttemptNotes {
-    this.said ??= this.env.notes.open(this.job.id, this.job.token)
+    this.said ??= this.env.notes.open(this.job.id, this.job.token, (error) => this.abort(error))
     return this.said
   }
 

@@ -37,8 +37,9 @@ export class NoteWriter implements NoteOwner {
     this.keepLines = options.keepLines
   }
 
-  open(id: string, token: string): AttemptNotes {
-    return new AttemptNotes({ id, token }, this)
+  /** `onLost` is told when the store says that the lease is gone. */
+  open(id: string, token: string, onLost: (error: HoldfastError) => void): AttemptNotes {
+    return new AttemptNotes({ id, token }, this, onLost)
   }
 
   mayWrite({ writtenAt }: AttemptNotes): boolean {

@@ -11,6 +11,7 @@ import { LUA_MUTANTS } from './lua.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
 import { POSTGRES_MUTANTS } from './postgres.mjs'
 import { REDIS_MUTANTS } from './redis.mjs'
+import { RESULT_MUTANTS } from './results.mjs'
 import { SQL_MUTANTS } from './sql.mjs'
 import { STOP_MUTANTS } from './stops.mjs'
 import { TRANSACTIONAL_MUTANTS } from './transactional.mjs'
@@ -64,12 +65,12 @@ export const MUTANTS = [
     suites: [EXPLORE, SIMULATION],
   },
   {
-    name: 'progress-without-token',
+    name: 'note-without-token',
     file: STORE,
     find: `if (!row.isHeldBy(token))
                 return 'leaseLost';
-            row.run.progress = progress;`,
-    replace: 'row.run.progress = progress;',
+            takeNote(row, note);`,
+    replace: 'takeNote(row, note);',
     suites: [SIMULATION],
   },
   {
@@ -433,6 +434,7 @@ export const MUTANTS = [
   ...POLICY_MUTANTS,
   ...POSTGRES_MUTANTS,
   ...REDIS_MUTANTS,
+  ...RESULT_MUTANTS,
   ...SQL_MUTANTS,
   ...STOP_MUTANTS,
   ...TRANSACTIONAL_MUTANTS,

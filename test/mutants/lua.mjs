@@ -204,11 +204,13 @@ export const LUA_MUTANTS = [
   {
     name: 'lua-keys-looked-at-after-the-first-write',
     file: `${SCRIPT}/job_turn.lua`,
-    find: `local paused, removed, limits = check_keys()
+    find: `local paused, removed, limits, waited = check_keys()
 if limits then read_limits(limits) end
+if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))`,
-    replace: `settle_forgotten(tonumber(forgotten))
-local paused, removed, limits = check_keys()
+    replace: `if noted > 0 then take_notes(tonumber(notes)) end
+settle_forgotten(tonumber(forgotten))
+local paused, removed, limits, waited = check_keys()
 if limits then read_limits(limits) end`,
     suites: [REFUSALS],
     second: ['test/lua/damage.test.ts'],
@@ -218,13 +220,15 @@ if limits then read_limits(limits) end`,
     file: `${SCRIPT}/job_turn.lua`,
     find: `local asked = read_others(tonumber(others))
 args_read = first_argument
-local paused, removed, limits = check_keys()
+local paused, removed, limits, waited = check_keys()
 if limits then read_limits(limits) end
+if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end`,
     replace: `args_read = first_argument
-local paused, removed, limits = check_keys()
+local paused, removed, limits, waited = check_keys()
 if limits then read_limits(limits) end
+if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end
 local asked = read_others(tonumber(others))`,
@@ -392,8 +396,8 @@ local asked = read_others(tonumber(others))`,
   {
     name: 'lua-column-left-behind-by-its-job',
     file: `${INCLUDE}/finish.lua`,
-    find: 'in ipairs({ failures, terms, history, outputs, progress, concurrency }) do',
-    replace: 'in ipairs({ failures, history, outputs, progress, concurrency }) do',
+    find: 'in ipairs({ failures, terms, history, outputs, progress, logs, concurrency }) do',
+    replace: 'in ipairs({ failures, history, outputs, progress, logs, concurrency }) do',
     suites: [BOUNDS],
     second: [MODEL],
   },

@@ -44,20 +44,6 @@ export const SQL_MUTANTS = [
     only: 'most is alive',
   },
   {
-    name: 'postgres-adds-plainly-what-has-a-key',
-    file: `${POSTGRES}/add.js`,
-    find: ' && jobs.every(({ idempotencyKey }) => idempotencyKey === null)',
-    replace: '',
-    suites: ['test/postgres/scenario.test.ts'],
-  },
-  {
-    name: 'postgres-fails-where-an-id-is-known',
-    file: `${POSTGRES}/add.js`,
-    find: "sqlStateOf(error) === '23505'",
-    replace: 'false',
-    suites: ['test/postgres/enqueue-again.test.ts'],
-  },
-  {
     name: 'sql-key-that-was-freed-is-not-taken',
     file: 'src/backends/sql/enqueue.js',
     find: 'const TRIES_MAX = 10',

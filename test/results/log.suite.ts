@@ -159,6 +159,19 @@ export function logSuite({ harness }: SuiteContext): void {
     })
   })
 
+  describe('last words', () => {
+    it('WS-52 of a thread that dies are stored with its attempt', async () => {
+      const hf = await client().connect()
+      const handlers = [inThread(defineJob('thread'), THREADS)]
+      const worker = await client().worker(hf, { handlers })
+      const job = await hf.enqueue('thread', { act: 'lastWords' }, { retry: retry.none() })
+      expect(await codeOf(within(job.result(), 'the job ends'))).toBe('JOB_DEAD')
+      await worker.stop()
+      expect((await hf.get(job.id))?.lastFailure?.code).toBe('PANIC')
+      expect((await hf.logs(job.id)).map(({ level, msg }) => [level, msg])).toEqual([['fatal', 'last words']])
+    })
+  })
+
   describe('progress', () => {
     for (const [where, handler] of [
       [

@@ -1,5 +1,6 @@
 /** Progress and log lines between a handler and its store, in virtual time: when they are written, what is held, what a fault costs. */
 import { describe, expect, it } from 'vitest'
+import { AttemptNotes } from '#dist/src/actors/attempt-notes.js'
 import type { Note, Request } from '#dist/src/backends/protocol/index.js'
 import { defineJob, handle, type JobContext } from '#dist/src/contract.js'
 import { HoldfastError } from '#dist/src/errors.js'
@@ -92,6 +93,18 @@ describe('notes', () => {
     })
     expect(virtual.written.map(({ note }) => note.lines.length)).toEqual([100])
     expect((await virtual.client.logs(id)).at(-1)?.msg).toBe('line 49999')
+  })
+
+  it('are never more than twice as many as that in memory', () => {
+    const owner = { keepLines: 10, changed: () => {}, ended: () => {}, mayWrite: () => false }
+    const notes = new AttemptNotes({ id: 'default/1', token: '1:w:n.0' }, owner, () => {})
+    for (let line = 0; line < 1_000; line += 1) {
+      notes.log(String(line))
+      expect((Reflect.get(notes, 'lines') as unknown[]).length).toBeLessThanOrEqual(20)
+    }
+    expect(notes.take()?.lines.map(({ number }) => number)).toEqual(
+      Array.from({ length: 10 }, (_, index) => 991 + index),
+    )
   })
 
   it('that failed are written again with what came since, each line once', async () => {

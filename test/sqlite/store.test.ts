@@ -290,6 +290,31 @@ test('attempts go with their job', () => {
   store.close()
 })
 
+test('lines of a log go with their job: when it ends and is not kept, and when its record is pruned', () => {
+  const clock = new ManualClock()
+  const store = openStore({}, clock)
+  const count = store.connection.database.prepare('SELECT count(*) FROM holdfast_job_log').pluck()
+  store.call('job.enqueue', { jobs: [job('dropped'), job('kept'), job('live')] })
+  for (const [id, keepMs] of [
+    ['dropped', 0],
+    ['kept', 50],
+    ['live', null],
+  ] as const) {
+    const token = take(store, { nonce: id, limit: 1 }).jobs[0]?.token ?? ''
+    const note = { progress: null, lines: [{ number: 1, text: '{}' }], keepLines: 5 }
+    const noted = store.call('job.note', { notes: [{ id: `mail/${id}`, token, ...note }] })
+    expect(noted).toEqual({ verdicts: ['applied'] })
+    const base = { id: `mail/${id}`, token, durationMs: 0, keepMs }
+    const complete = { ...base, kind: 'complete', output: null, keepOutputMs: null } as const
+    if (id !== 'live') store.call('job.turn', { settlements: [complete], claims: [], resend: false })
+  }
+  expect(count.get()).toBe(2)
+  clock.ms += 100
+  expect(store.call('store.maintain', { limit: 10, keepDeadMs: null })).toMatchObject({ pruned: 1 })
+  expect(count.get()).toBe(1)
+  store.close()
+})
+
 test('a full store refuses with STORE_FULL, keeps what it has and takes what makes room', () => {
   const path = freshPath()
   const store = openStore({ path })

@@ -1,5 +1,5 @@
 /** The types that users meet: what is inferred, and what must not compile. */
-import { connect, defineJob, handle, type JobContext } from 'holdfast'
+import { connect, defineJob, handle, type JobContext, type LogLine } from 'holdfast'
 import { expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 
@@ -46,4 +46,14 @@ test('the context of a handler is what its annotation says', () => {
     ctx.context.mailer.send(input.name),
   )
   expectTypeOf(handler.kind).toEqualTypeOf<'inline'>()
+})
+
+test('logs are lines of plain data, and a result by id is of the type that is asked for', async () => {
+  const hf = await connect('memory:')
+  const lines = await hf.logs('default/01JDY5ABCDEFGHJKMNPQRSTVWX')
+  expectTypeOf(lines).toEqualTypeOf<readonly LogLine[]>()
+  expectTypeOf<LogLine['fields']>().toEqualTypeOf<Readonly<Record<string, unknown>>>()
+  expectTypeOf(hf.result<{ n: number }>).returns.resolves.toEqualTypeOf<{ n: number }>()
+  expectTypeOf(hf.result).returns.resolves.toEqualTypeOf<unknown>()
+  await hf.close()
 })

@@ -29,6 +29,10 @@ const acts = {
     for (let line = 0; line < lines; line += 1) ctx.log.info(`${n}: ${line}`)
     for (let done = 0; done < 1000; done += 1) ctx.progress({ n, done })
   },
+  lastWords: (_input, ctx) => {
+    ctx.log.fatal('last words')
+    process.exit(3)
+  },
   loopUntil: ({ attempt }, ctx) => {
     while (ctx.attempt < attempt);
     return `attempt ${ctx.attempt}`

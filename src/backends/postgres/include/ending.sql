@@ -1,11 +1,5 @@
--- What follows `ended` (the rows of jobs that were taken out, and how they ended): their attempts, lines, record, count and key.
-past AS (
-  DELETE FROM holdfast.attempt AS attempt USING ended WHERE ended.recorded AND attempt.job_seq = ended.seq
-  RETURNING attempt.*
-),
-said AS (
-  DELETE FROM holdfast.job_log AS log USING ended WHERE ended.recorded AND log.job_seq = ended.seq
-),
+-- What follows `ended` (the rows of jobs that were taken out, and how they ended): their record, count and key. What else there is of a
+-- job that is `recorded` is read from its tables by their indexes: what traces.sql deletes in the same statement is still seen here.
 kept AS (
   INSERT INTO holdfast.archive (
     seq, created_at, updated_at, run_at, lease_epoch, finished_at, deadline_at, timeout_ms, keep_result_ms, started_at,
@@ -26,13 +20,12 @@ kept AS (
     CASE WHEN recorded OR outcome IS NOT NULL THEN (
       SELECT json_agg(made ORDER BY made.lease_epoch)
       FROM (
-        SELECT * FROM past WHERE past.job_seq = ended.seq
+        SELECT * FROM holdfast.attempt AS past WHERE past.job_seq = ended.seq
         UNION ALL
         SELECT seq, lease_epoch, started_at, now, duration_ms, attempts, outcome, worker_id, attempt_failure::json
         WHERE outcome IS NOT NULL
       ) AS made
     ) END,
-    -- From the table, by its index: what is deleted above is still seen here.
     CASE WHEN recorded THEN (
       SELECT json_agg(json_build_object('lease_epoch', log.lease_epoch, 'number', log.number, 'line', log.line)
         ORDER BY log.lease_epoch, log.number)

@@ -16,5 +16,6 @@ ended AS (
     input.failure, input.failure_if_none, input.crashes AS new_crashes, input.dlq_code, input.output, input.keep_output_ms,
     input.keeps_token
 ),
+--@include traces,
 --@include ending
 SELECT i, now FROM ended
