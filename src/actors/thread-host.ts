@@ -81,13 +81,16 @@ export class ThreadHost extends ModuleHost {
   }
 
   async load(): Promise<void> {
+    // Counted as they come: the first threads may have idled out before the last one is there.
+    let seen = this.#links.count
     const ports = new Promise<void>((resolve) => {
       this.#onPort = () => {
-        if (this.#links.count >= this.#threadsWarm) resolve()
+        seen += 1
+        if (seen >= this.#threadsWarm) resolve()
       }
     })
     for (const position of this.options.hrefs.keys()) await this.#loadInAll(position)
-    if (this.#links.count < this.#threadsWarm) await ports
+    if (seen < this.#threadsWarm) await ports
   }
 
   abort(run: PoolRun): void {
