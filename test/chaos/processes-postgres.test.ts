@@ -4,6 +4,7 @@ import { PostgresServer } from '../support/postgres-server.ts'
 import { processesSuite } from './processes.suite.ts'
 
 processesSuite({
+  faults: 'F2 F3',
   jobs: 6_000,
   field: async () => {
     const server = await PostgresServer.start()

@@ -4,6 +4,7 @@ import { RedisServer } from '../support/redis-server.ts'
 import { processesSuite } from './processes.suite.ts'
 
 processesSuite({
+  faults: 'F2 F3',
   jobs: 10_000,
   field: async () => {
     const server = await RedisServer.start({ appendOnly: true, appendFsync: 'always' })

@@ -4,6 +4,7 @@ import { freshPath } from '../sqlite/support.ts'
 import { processesSuite } from './processes.suite.ts'
 
 processesSuite({
+  faults: 'F2 F3 F41 C067 C073',
   jobs: 6_000,
   field: async () => {
     const path = freshPath()

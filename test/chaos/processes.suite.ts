@@ -30,6 +30,8 @@ export interface Field {
 }
 
 export interface Chaos {
+  /** Faults and cases, by number. */
+  readonly faults: string
   readonly jobs: number
   readonly field: () => Promise<Field>
 }
@@ -50,7 +52,7 @@ function startMembers(place: Place, jobsEach: number): readonly Member[] {
   return members
 }
 
-export function processesSuite({ jobs, field: make }: Chaos): void {
+export function processesSuite({ faults, jobs, field: make }: Chaos): void {
   beforeAll(async () => {
     field = await make()
     folder = await ServerFolder.make('chaos')
@@ -62,7 +64,7 @@ export function processesSuite({ jobs, field: make }: Chaos): void {
   })
 
   it(
-    `F2 F3 ${jobs} jobs are done under SIGKILL, SIGSTOP past the lease and restarts: I1 I3 I4 I5 I10 I12 I16 I18 I19`,
+    `${faults}: ${jobs} jobs are done under SIGKILL, SIGSTOP past the lease and restarts: I1 I3 I4 I5 I10 I12 I16 I18 I19`,
     () => play(jobs),
     90_000,
   )

@@ -124,7 +124,7 @@ describe('a process', () => {
     await pool.end()
   })
 
-  it('that was told not to, neither tells nor hears', async () => {
+  it('C066 that was told not to, neither tells nor hears', async () => {
     for (const parameters of [{ notify: 'off' }, { listen: 'off' }]) {
       const ear = listenTo(await openAt(server.urlOf({ parameters })), 'a')
       expect(ear.subscription.isReliable).toBe(false)
@@ -143,7 +143,7 @@ describe('a listener', () => {
     }
   })
 
-  it('is back after a time without connections', async () => {
+  it('F39 is back after a time without connections', async () => {
     const listen = viaProxy()
     const ear = listenTo(await openAt(server.urlOf({ parameters: { listen } })), 'a')
     await reliable(ear)

@@ -186,7 +186,7 @@ describe('who may not', () => {
     expect(await run(urlOf({}, user), BOTH)).toMatchObject({ version: 2, applied: [] })
   })
 
-  it('gets by --role what it takes to run jobs, in later tables too, and no more', async () => {
+  it('C052 gets by --role what it takes to run jobs, in later tables too, and no more', async () => {
     await run(urlOf(), [FIRST], { role: user })
     await run(urlOf(), [...BOTH, BREAKING])
     const link = await open(urlOf({}, user))
