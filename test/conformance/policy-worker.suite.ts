@@ -1,8 +1,8 @@
 /** Limits of lanes with real workers: what is free again is taken up, what crashed is given back, policies are checked. Assertion 120. */
 import { defineJob, handle } from 'holdfast'
 import { describe, expect, it } from 'vitest'
-import { codeOf, eventually, gate, within } from '../support/event.ts'
-import { claimOne } from '../support/protocol.ts'
+import { codeOf, eventually, gate } from '../support/event.ts'
+import { claimOne, complete, settle } from '../support/protocol.ts'
 import { isSharedByProcesses, type SuiteContext } from './harness.ts'
 
 const task = defineJob<number, number>('task')
@@ -44,40 +44,32 @@ export function policyWorkerSuite(context: SuiteContext): void {
       expect(await hf.policy('default')).toMatchObject({ inFlight: 0, parked: 0, fullKeys: [] })
     })
 
-    it('120 a worker that waits for a slot is woken when another worker frees it', async () => {
-      const [busy, idle] = await Promise.all([harness().connect(), harness().connect()])
-      await busy.setPolicy('default', { maxInFlight: 1 })
-      const first = gate()
-      const started = gate()
-      await busy.enqueue(task, 1)
-      const one = await harness().worker(busy, {
-        handlers: [
-          handle(task, async (input) => {
-            started.open()
-            await first.passed
-            return input
-          }),
-        ],
-        concurrency: 1,
+    it('120 a worker that waits for a slot is woken when somebody else frees it', async () => {
+      const [raw, hf] = await Promise.all([harness().raw(), harness().connect()])
+      const lanes = ['a', 'b', 'c']
+      const held = []
+      for (const lane of lanes) {
+        await hf.setPolicy(lane, { maxInFlight: 1 })
+        await hf.enqueueMany([1, 2].map((input) => ({ job: task, input, options: { queue: lane } })))
+        held.push(await claimOne(raw, { lanes: [lane], leaseMs: 3_600_000 }))
+      }
+      const ran: string[] = []
+      const handler = handle(task, (input, ctx) => {
+        ran.push(ctx.lane)
+        return input
       })
-      await within(started.passed, 'the first job')
-      const second = gate<number>()
-      await harness().worker(idle, {
-        handlers: [
-          handle(task, (input) => {
-            second.open(input)
-            return input
-          }),
-        ],
-        concurrency: 1,
-        poll: '1h',
-      })
-      await idle.enqueue(task, 2)
-      await eventually(async () => (await idle.policy('default')).throttles.length > 0, 'a claim that was held back')
-      const stopped = one.stop({ deadline: '10s' })
-      first.open()
-      expect(await within(second.passed, 'the second job')).toBe(2)
-      await stopped
+      await harness().worker(hf, { handlers: [handler], lanes, poll: '1h' })
+      const isHeldBack = async (lane: string) => (await hf.policy(lane)).throttles.length > 0
+      await eventually(
+        async () => (await Promise.all(lanes.map(isHeldBack))).every(Boolean),
+        'claims that were held back',
+      )
+      for (const [index, job] of held.entries()) {
+        expect(await settle(raw, complete(job))).toBe('applied')
+        await eventually(() => ran.length === index + 1, `a job of ${job.lane}`)
+        await eventually(async () => (await hf.stats(job.lane)).counts.completed === 2, 'its end')
+      }
+      expect(ran).toEqual(lanes)
     })
 
     it('120 a worker waits for the next token and is not given up on', async () => {
