@@ -1,7 +1,9 @@
 /** Limits of lanes with real workers: what is free again is taken up, what crashed is given back, policies are checked. Assertion 120. */
 import { defineJob, handle } from 'holdfast'
 import { describe, expect, it } from 'vitest'
+import type { Backend } from '#dist/src/backends/backend.js'
 import { codeOf, eventually, gate } from '../support/event.ts'
+import { watchingIdleness } from '../support/faulty-backend.ts'
 import { claimOne, complete, settle } from '../support/protocol.ts'
 import { isSharedByProcesses, type SuiteContext } from './harness.ts'
 
@@ -45,7 +47,14 @@ export function policyWorkerSuite(context: SuiteContext): void {
     })
 
     it('120 a worker that waits for a slot is woken when somebody else frees it', async () => {
-      const [raw, hf] = await Promise.all([harness().raw(), harness().connect()])
+      const raw = await harness().raw()
+      let isIdle = () => false
+      const wrap = (backend: Backend): Backend => {
+        const watched = watchingIdleness(backend)
+        isIdle = watched.isIdle
+        return watched.backend
+      }
+      const hf = await harness().connect({ wrap })
       const lanes = ['a', 'b', 'c']
       const held = []
       for (const lane of lanes) {
@@ -65,6 +74,7 @@ export function policyWorkerSuite(context: SuiteContext): void {
         'claims that were held back',
       )
       for (const [index, job] of held.entries()) {
+        await eventually(isIdle, 'the worker to wait')
         expect(await settle(raw, complete(job))).toBe('applied')
         await eventually(() => ran.length === index + 1, `a job of ${job.lane}`)
         await eventually(async () => (await hf.stats(job.lane)).counts.completed === 2, 'its end')
