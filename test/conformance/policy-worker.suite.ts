@@ -2,8 +2,9 @@
 import { defineJob, handle } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import type { Backend } from '#dist/src/backends/backend.js'
+import type { Request } from '#dist/src/backends/protocol/index.js'
 import { codeOf, eventually, gate } from '../support/event.ts'
-import { watchingIdleness } from '../support/faulty-backend.ts'
+import { over, watchingIdleness } from '../support/faulty-backend.ts'
 import { claimOne, complete, settle } from '../support/protocol.ts'
 import { isSharedByProcesses, type SuiteContext } from './harness.ts'
 
@@ -101,6 +102,28 @@ export function policyWorkerSuite(context: SuiteContext): void {
       expect((startedAt[2] ?? 0) - (startedAt[0] ?? 0)).toBeGreaterThan(50)
       await worker.stop()
       expect((await hf.policy('default')).throttles[0]?.count).toBeLessThan(40)
+    })
+
+    it('120 of a lane under limits a worker takes no more than it has slots for', async () => {
+      const asked: number[] = []
+      const wrap = (backend: Backend): Backend =>
+        over(backend, {
+          call: (type, request) => {
+            if ('claims' in request) asked.push(...(request as Request<'job.turn'>).claims.map(({ limit }) => limit))
+            return backend.call(type, request)
+          },
+        })
+      const hf = await harness().connect({ wrap })
+      await hf.setPolicy('default', { maxInFlight: 100 })
+      let done = 0
+      const handler = handle(task, (input) => {
+        done += 1
+        return input
+      })
+      await hf.enqueueMany(Array.from({ length: 60 }, (_, input) => ({ job: task, input })))
+      await harness().worker(hf, { handlers: [handler], concurrency: 3 })
+      await eventually(() => done === 60, 'all jobs')
+      expect(Math.max(...asked)).toBeLessThanOrEqual(3)
     })
 
     it('120 a limit that is raised or removed lets waiting work begin at once', async () => {

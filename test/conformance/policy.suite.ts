@@ -175,9 +175,10 @@ export function policySuite({ harness, capabilities }: SuiteContext): void {
         const inFlight = set.usage[0]?.inFlight ?? 0
         const after = stores.slice(1).map((each, n) => claim(each, { workerId: `v${n}`, limit: 2 }))
         const given = (await Promise.all(after)).flat()
-        expect(given.length).toBe(round % 2 === 1 && inFlight === 0 ? 1 : 0)
         const held = [...(await Promise.all(before)).flat(), ...given]
-        expect(held.length).toBe(inFlight + given.length)
+        // Those that were asked before may come after the change, and are under the limit then.
+        expect(held.length).toBe(change.paused === true ? inFlight : Math.max(1, inFlight))
+        if (inFlight > 0 || change.paused === true) expect(given).toEqual([])
         for (const job of held) await settle(raw, complete(job))
         await limit(raw, { paused: false, maxInFlight: null })
       }
