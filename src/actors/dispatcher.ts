@@ -240,11 +240,12 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       return
     }
     if (grant.deadlined.length > 0) this.options.onDeadlined(grant.deadlined)
-    this.hasMore = grant.more
+    // Under limits a job that is held but does not run would take the place of one that could.
+    this.hasMore = grant.more && grant.limited === undefined
     this.emptyClaim = grant.jobs.length === 0 && !grant.more
     if (grant.more) this.isClaimDue = true
     this.admit(grant.jobs, turn.sentAt)
-    if (this.overlaps && grant.more && this.prefetch.extra(this.slots) > 0) this.turn()
+    if (this.overlaps && this.hasMore && this.prefetch.extra(this.slots) > 0) this.turn()
     this.fillSlots()
     this.prefetch.watch(this.options.env.timers, () => this.tell({ type: 'heldTooLong' }))
     if (this.inFlight.isClaiming) return

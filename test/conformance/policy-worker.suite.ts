@@ -1,8 +1,11 @@
 /** Limits of lanes with real workers: what is free again is taken up, what crashed is given back, policies are checked. Assertion 120. */
 import { defineJob, handle } from 'holdfast'
 import { describe, expect, it } from 'vitest'
-import { codeOf, eventually, gate, within } from '../support/event.ts'
-import { claimOne } from '../support/protocol.ts'
+import type { Backend } from '#dist/src/backends/backend.js'
+import type { Request } from '#dist/src/backends/protocol/index.js'
+import { codeOf, eventually, gate } from '../support/event.ts'
+import { over, watchingIdleness } from '../support/faulty-backend.ts'
+import { claimOne, complete, settle } from '../support/protocol.ts'
 import { isSharedByProcesses, type SuiteContext } from './harness.ts'
 
 const task = defineJob<number, number>('task')
@@ -44,40 +47,40 @@ export function policyWorkerSuite(context: SuiteContext): void {
       expect(await hf.policy('default')).toMatchObject({ inFlight: 0, parked: 0, fullKeys: [] })
     })
 
-    it('120 a worker that waits for a slot is woken when another worker frees it', async () => {
-      const [busy, idle] = await Promise.all([harness().connect(), harness().connect()])
-      await busy.setPolicy('default', { maxInFlight: 1 })
-      const first = gate()
-      const started = gate()
-      await busy.enqueue(task, 1)
-      const one = await harness().worker(busy, {
-        handlers: [
-          handle(task, async (input) => {
-            started.open()
-            await first.passed
-            return input
-          }),
-        ],
-        concurrency: 1,
+    it('120 a worker that waits for a slot is woken when somebody else frees it', async () => {
+      const raw = await harness().raw()
+      let isIdle = () => false
+      const wrap = (backend: Backend): Backend => {
+        const watched = watchingIdleness(backend)
+        isIdle = watched.isIdle
+        return watched.backend
+      }
+      const hf = await harness().connect({ wrap })
+      const lanes = ['a', 'b', 'c']
+      const held = []
+      for (const lane of lanes) {
+        await hf.setPolicy(lane, { maxInFlight: 1 })
+        await hf.enqueueMany([1, 2].map((input) => ({ job: task, input, options: { queue: lane } })))
+        held.push(await claimOne(raw, { lanes: [lane], leaseMs: 3_600_000 }))
+      }
+      const ran: string[] = []
+      const handler = handle(task, (input, ctx) => {
+        ran.push(ctx.lane)
+        return input
       })
-      await within(started.passed, 'the first job')
-      const second = gate<number>()
-      await harness().worker(idle, {
-        handlers: [
-          handle(task, (input) => {
-            second.open(input)
-            return input
-          }),
-        ],
-        concurrency: 1,
-        poll: '1h',
-      })
-      await idle.enqueue(task, 2)
-      await eventually(async () => (await idle.policy('default')).throttles.length > 0, 'a claim that was held back')
-      const stopped = one.stop({ deadline: '10s' })
-      first.open()
-      expect(await within(second.passed, 'the second job')).toBe(2)
-      await stopped
+      await harness().worker(hf, { handlers: [handler], lanes, poll: '1h' })
+      const isHeldBack = async (lane: string) => (await hf.policy(lane)).throttles.length > 0
+      await eventually(
+        async () => (await Promise.all(lanes.map(isHeldBack))).every(Boolean),
+        'claims that were held back',
+      )
+      for (const [index, job] of held.entries()) {
+        await eventually(isIdle, 'the worker to wait')
+        expect(await settle(raw, complete(job))).toBe('applied')
+        await eventually(() => ran.length === index + 1, `a job of ${job.lane}`)
+        await eventually(async () => (await hf.stats(job.lane)).counts.completed === 2, 'its end')
+      }
+      expect(ran).toEqual(lanes)
     })
 
     it('120 a worker waits for the next token and is not given up on', async () => {
@@ -99,6 +102,28 @@ export function policyWorkerSuite(context: SuiteContext): void {
       expect((startedAt[2] ?? 0) - (startedAt[0] ?? 0)).toBeGreaterThan(50)
       await worker.stop()
       expect((await hf.policy('default')).throttles[0]?.count).toBeLessThan(40)
+    })
+
+    it('120 of a lane under limits a worker takes no more than it has slots for', async () => {
+      const asked: number[] = []
+      const wrap = (backend: Backend): Backend =>
+        over(backend, {
+          call: (type, request) => {
+            if ('claims' in request) asked.push(...(request as Request<'job.turn'>).claims.map(({ limit }) => limit))
+            return backend.call(type, request)
+          },
+        })
+      const hf = await harness().connect({ wrap })
+      await hf.setPolicy('default', { maxInFlight: 100 })
+      let done = 0
+      const handler = handle(task, (input) => {
+        done += 1
+        return input
+      })
+      await hf.enqueueMany(Array.from({ length: 60 }, (_, input) => ({ job: task, input })))
+      await harness().worker(hf, { handlers: [handler], concurrency: 3 })
+      await eventually(() => done === 60, 'all jobs')
+      expect(Math.max(...asked)).toBeLessThanOrEqual(3)
     })
 
     it('120 a limit that is raised or removed lets waiting work begin at once', async () => {

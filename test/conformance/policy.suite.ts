@@ -133,6 +133,21 @@ export function policySuite({ harness, capabilities }: SuiteContext): void {
       expect(await usageOf(raw)).toMatchObject({ inFlight: 0, fullKeys: [] })
     })
 
+    it('120 what a turn ends makes room for what it claims', async () => {
+      const raw = await harness().raw()
+      await limit(raw, { maxInFlight: 1, maxPerKey: 1 })
+      const jobs = tenants(['t', 't', 't', 't'])
+      await raw.call('job.enqueue', { jobs })
+      let held = await claimOne(raw)
+      for (const end of [complete, release, dead]) {
+        const turn = { settlements: [end(held)], claims: [claimOf({ limit: 3 })], resend: false }
+        const { grants } = await raw.call('job.turn', turn)
+        expect(grants[0]?.jobs).toHaveLength(1)
+        held = grants[0]?.jobs[0] ?? held
+      }
+      expect(await usageOf(raw)).toMatchObject({ inFlight: 1, fullKeys: ['t'] })
+    })
+
     it('120 limits are raised, lowered and removed while jobs run', async () => {
       const raw = await harness().raw()
       await fill(raw, 10)
@@ -160,9 +175,10 @@ export function policySuite({ harness, capabilities }: SuiteContext): void {
         const inFlight = set.usage[0]?.inFlight ?? 0
         const after = stores.slice(1).map((each, n) => claim(each, { workerId: `v${n}`, limit: 2 }))
         const given = (await Promise.all(after)).flat()
-        expect(given.length).toBe(round % 2 === 1 && inFlight === 0 ? 1 : 0)
         const held = [...(await Promise.all(before)).flat(), ...given]
-        expect(held.length).toBe(inFlight + given.length)
+        // Those that were asked before may come after the change, and are under the limit then.
+        expect(held.length).toBe(change.paused === true ? inFlight : Math.max(1, inFlight))
+        if (inFlight > 0 || change.paused === true) expect(given).toEqual([])
         for (const job of held) await settle(raw, complete(job))
         await limit(raw, { paused: false, maxInFlight: null })
       }

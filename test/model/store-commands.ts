@@ -376,4 +376,4 @@ export const MODEL_OPTIONS = {
   endOnFailure: process.env.HOLDFAST_DIST !== undefined,
 }
 
-export const MODEL_TIMEOUT_MS = 30_000 + MODEL_OPTIONS.numRuns * 500
+export const MODEL_TIMEOUT_MS = 30_000 + MODEL_OPTIONS.numRuns * 1_000

@@ -34,7 +34,7 @@ const held = (index: number) => ({ id: `a/${index + 1}`, token: `t${index + 1}`,
 const settled = { delay_ms: 1, failure: '{}', crashes: 0, retry: '{}', max_attempts: 9, outcome: 'failed', started: 1 }
 const ended = { keep_ms: null, output: '1', keep_output_ms: null, from: 'running', to: 'dlq', keeps_token: 0 }
 const due = (index: number) => ({ id: `a/${JOBS - index}` })
-const claim = { lanes: ['a', 'b'], limit: BATCH, worker_id: 'w', nonce: 'n', lease_ms: 1000, force: 1 }
+const claim = { lanes: ['a', 'b'], limit: BATCH, worker_id: 'w', nonce: 'n', lease_ms: 1000, force: 1, ordinal: 0 }
 
 /** What each is given, and how many rows it changes or finds. */
 const HOT: readonly (readonly [StatementName, rows: (index: number) => object, args: object | undefined])[] = [
@@ -54,6 +54,12 @@ const HOT: readonly (readonly [StatementName, rows: (index: number) => object, a
   ['lease_forget', held, undefined],
   ['due_promote', () => ({ lane: 'a', limit: 1 }), undefined],
   ['lease_expired', () => ({}), { limit: BATCH }],
+  ['holder_count', () => ({ lane: 'a' }), undefined],
+  ['ready_keys', () => ({}), { lane: 'a', limit: BATCH, offset: BATCH }],
+  ['parked_keys', () => ({}), { lane: 'a', after: '', limit: BATCH }],
+  ['parked_first', () => ({ lane: 'a', key: 'k', limit: 1 }), undefined],
+  ['job_park', (index) => ({ seq: JOBS / 2 + index }), undefined],
+  ['job_grant', () => ({}), { ...claim, seqs: numbers.map((index) => JOBS / 2 + index), ordinal: 0 }],
 ]
 
 function literal(value: unknown): string {

@@ -46,3 +46,34 @@ export function tellingEmptyClaims(backend: Backend, onEmpty: () => void): Backe
     },
   })
 }
+
+/** `isIdle`: the only worker of the store has no turn under way and waits to be woken. */
+export function watchingIdleness(backend: Backend): { readonly backend: Backend; readonly isIdle: () => boolean } {
+  let turns = 0
+  let isWanted = false
+  const watched = over(backend, {
+    call: async (type, request) => {
+      const count = type === 'job.turn' ? 1 : 0
+      turns += count
+      try {
+        return await backend.call(type, request)
+      } finally {
+        turns -= count
+      }
+    },
+    subscribe: (lanes, listener) => {
+      const subscription = backend.subscribe(lanes, listener)
+      return {
+        want: (isNow) => {
+          isWanted = isNow
+          subscription.want(isNow)
+        },
+        get isReliable() {
+          return subscription.isReliable
+        },
+        stop: () => subscription.stop(),
+      }
+    },
+  })
+  return { backend: watched, isIdle: () => isWanted && turns === 0 }
+}

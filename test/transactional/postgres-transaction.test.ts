@@ -257,7 +257,9 @@ describe('enqueueTx in a transaction of PostgreSQL', () => {
     })
     await guest.query('ROLLBACK')
     await admin.query('GRANT INSERT ON holdfast.job, holdfast.key TO guest')
-    await admin.query('GRANT SELECT ON holdfast.namespace, holdfast.job, holdfast.key, holdfast.archive TO guest')
+    await admin.query(
+      'GRANT SELECT ON holdfast.namespace, holdfast.job, holdfast.key, holdfast.archive, holdfast.gate TO guest',
+    )
     await guest.query('BEGIN')
     for (const expected of [false, true])
       expect((await hf.enqueueTx(guest, task, 1, { idempotencyKey: 'k' })).deduplicated).toBe(expected)

@@ -6,9 +6,9 @@
 -- `-` leaves a part as it is, nothing takes it away. paused: 1 or 0; rate: `<limit> <per ms> <burst>`; gate: `<limit> <per ms>` of enqueues.
 --@include gate
 local before = redis.call('HMGET', meta, 'limits', 'gate', 'sequence')
-local last = tonumber(before[3] or 0)
+local is_sound = not before[3] or (#before[3] <= 16 and string.find(before[3], '^%-?%d+$'))
 local old_in_flight, old_rate, old_per_key = string.match(before[1] or '    ', '^(%d*) (%d* %d* %d*) (%d*)$')
-if not old_in_flight or not last then return redis.error_reply('HOLDFAST_DAMAGED the limits of the lane') end
+if not old_in_flight or not is_sound then return redis.error_reply('HOLDFAST_DAMAGED the limits of the lane') end
 local is_parked = redis.call('ZCARD', parked) > 0
 if paused == '1' then redis.call('HSET', meta, 'paused', 1) elseif paused == '0' then redis.call('HDEL', meta, 'paused') end
 local new_rate = rate == '-' and old_rate or (rate == '' and '  ' or rate)
