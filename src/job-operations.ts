@@ -342,10 +342,6 @@ function toRecord(job: StoredJob): JobRecord {
 
 function toDetail(job: StoredJob): JobDetail {
   const hasOutput = job.output !== null
-  return {
-    ...toRecord(job),
-    input: decodeValue(job.payload),
-    output: job.output === null ? undefined : decodeValue(job.output),
-    hasOutput,
-  }
+  const output = job.output === null ? undefined : decodeValue(job.output)
+  return { ...toRecord(job), input: decodeValue(job.payload), output, hasOutput }
 }

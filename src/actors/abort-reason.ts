@@ -10,6 +10,20 @@ export const timedOut = ({ id, timeoutMs }: ClaimedJob): HoldfastError =>
     details: { jobId: id, timeoutMs },
   })
 
+/** Which of timeout and deadline comes first, and when; null: the attempt has neither. */
+export function limitOf(
+  job: ClaimedJob,
+  startMs: number,
+  sinceClaimMs: number,
+): { readonly reason: HoldfastError; readonly waitMs: number } | null {
+  const { timeoutMs, deadlineInMs } = job
+  if (timeoutMs === null && deadlineInMs === null) return null
+  const timeoutLeftMs = timeoutMs === null ? Number.POSITIVE_INFINITY : timeoutMs === 0 ? 0 : timeoutMs + startMs
+  const deadlineLeftMs = deadlineInMs === null ? Number.POSITIVE_INFINITY : deadlineInMs - sinceClaimMs
+  const reason = deadlineLeftMs < timeoutLeftMs ? deadlineExceeded(job) : timedOut(job)
+  return { reason, waitMs: Math.min(deadlineLeftMs, timeoutLeftMs) }
+}
+
 /** The reason a signal fires with. */
 export function abortReason(
   code: Extract<ErrorCode, 'JOB_CANCELLED' | 'SHUTTING_DOWN' | 'LEASE_LOST'>,

@@ -1,12 +1,12 @@
-/** What a dispatcher works with, and whom it tells of what becomes of the jobs. */
-import type { Verdict } from '../backends/protocol/index.ts'
+/** What a dispatcher works with, whom it tells of what becomes of the jobs, and what it is told. */
+import type { Reply, Settlement, Verdict } from '../backends/protocol/index.ts'
 import type { HoldfastError } from '../errors.ts'
 import type { AttemptEnvironment } from './attempt.ts'
 import type { BackendActor } from './backend-actor.ts'
 import type { JobActor } from './job-actor.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { WakeUps } from './notifier.ts'
-import type { Ending } from './turn-queue.ts'
+import type { Ending, SentTurn } from './turn-queue.ts'
 
 export interface DispatcherOptions {
   readonly backend: BackendActor
@@ -27,3 +27,10 @@ export interface DispatcherOptions {
   readonly onDeadlined: (ids: readonly string[]) => void
   readonly onError: (error: HoldfastError) => void
 }
+
+export type DispatcherMessage =
+  | { readonly type: 'wake' }
+  | { readonly type: 'heldTooLong' }
+  | { readonly type: 'over'; readonly actor: JobActor; readonly settlement: Settlement | null }
+  | { readonly type: 'turned'; readonly turn: SentTurn; readonly reply: Reply<'job.turn'> }
+  | { readonly type: 'notTurned'; readonly turn: SentTurn; readonly error: HoldfastError }

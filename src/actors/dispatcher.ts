@@ -5,26 +5,18 @@
  * of the last one are started, so that store and handlers work at the same time.
  * States: `active` (claims), `draining` (claims nothing, waits for what runs), `stopped`.
  */
-import type { Claim, ClaimedJob, Grant, Reply, Settlement, Verdict } from '../backends/protocol/index.ts'
+import type { Claim, ClaimedJob, Grant, Settlement, Verdict } from '../backends/protocol/index.ts'
 import type { HoldfastError } from '../errors.ts'
-import { retentionIn } from '../retention.ts'
 import { Actor } from './actor.ts'
 import { ClaimRequests, nextChanceInMs } from './claim-request.ts'
-import type { DispatcherOptions } from './dispatcher-options.ts'
+import type { DispatcherMessage, DispatcherOptions } from './dispatcher-options.ts'
 import { IdleWait } from './idle-wait.ts'
 import { JobActor } from './job-actor.ts'
 import { HELD_MS, Prefetch } from './prefetch.ts'
 import { Pulse } from './pulse.ts'
-import { type SentTurn, TurnQueue } from './turn-queue.ts'
+import { givenBack, type SentTurn, TurnQueue } from './turn-queue.ts'
 import { TurnsInFlight } from './turns-in-flight.ts'
 import { Watch } from './watch.ts'
-
-type DispatcherMessage =
-  | { readonly type: 'wake' }
-  | { readonly type: 'heldTooLong' }
-  | { readonly type: 'over'; readonly actor: JobActor; readonly settlement: Settlement | null }
-  | { readonly type: 'turned'; readonly turn: SentTurn; readonly reply: Reply<'job.turn'> }
-  | { readonly type: 'notTurned'; readonly turn: SentTurn; readonly error: HoldfastError }
 
 export class Dispatcher extends Actor<DispatcherMessage> {
   private readonly options: DispatcherOptions
@@ -66,12 +58,10 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     return this.slots
   }
 
-  /** Attempts that this dispatcher has started. */
   get startedCount(): number {
     return this.started
   }
 
-  /** Turns that the store has answered. */
   get answeredCount(): number {
     return this.answered
   }
@@ -215,8 +205,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   private nextClaim(isTurnAnyway: boolean): Claim | null {
-    if (this.isDraining || this.inFlight.isClaiming || this.queue.hasSuspects) return null
-    if (!this.mayClaim) return null
+    if (this.isDraining || this.inFlight.isClaiming || this.queue.hasSuspects || !this.mayClaim) return null
     if (!this.isClaimDue && !isTurnAnyway) return null
     const extra = this.hasMore ? this.prefetch.extra(this.slots) : 0
     const free = this.freeSlots + extra
@@ -309,9 +298,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   /** Never started, so it goes back uncharged; the keeper knows nothing of it, or it could end a second time. */
   private giveBack(actor: JobActor): void {
     this.options.keeper.drop(actor)
-    const { id, token, lane } = actor.job
-    const keepMs = retentionIn(this.options.env.retention, lane).cancelledMs
-    this.queue.add({ actor, settlement: { kind: 'release', id, token, durationMs: 0, keepMs, started: false } })
+    this.queue.add(givenBack(actor, this.options.env.retention))
   }
 
   private readonly onLimited = (actor: JobActor, untilMs: number): void => this.options.keeper.limit(actor, untilMs)

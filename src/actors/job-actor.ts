@@ -11,7 +11,7 @@ import { HoldfastError } from '../errors.ts'
 import type { Failure, Payload } from '../job.ts'
 import { retentionIn } from '../retention.ts'
 import type { Member } from '../roster.ts'
-import { deadlineExceeded, timedOut } from './abort-reason.ts'
+import { limitOf } from './abort-reason.ts'
 import { type AttemptEnvironment, expectedAttempts, settleFailure } from './attempt.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { check, failureOf, type Schema } from './foreign-value.ts'
@@ -101,10 +101,8 @@ export class JobActor implements AttemptOwner, Member {
     }
     const handler = this.env.handlers.get(this.job.type)
     if (handler === undefined) {
-      this.fail({
-        code: 'UNKNOWN_JOB_TYPE',
-        message: `no handler for the job type '${this.job.type}' in ${this.env.workerId}`,
-      })
+      const message = `no handler for the job type '${this.job.type}' in ${this.env.workerId}`
+      this.fail({ code: 'UNKNOWN_JOB_TYPE', message })
       return
     }
     this.armTimeout(handler.kind === 'thread' ? THREAD_START_MS : 0)
@@ -143,10 +141,11 @@ export class JobActor implements AttemptOwner, Member {
 
   private graceIsOver(reason: HoldfastError): void {
     if (this.isOver) return
-    if (this.thread !== null) {
-      this.thread.kill()
-      return
-    }
+    if (this.thread === null) this.giveUp(reason)
+    else this.thread.kill()
+  }
+
+  private giveUp(reason: HoldfastError): void {
     const { id: jobId, type, attempt } = this.job
     if (isThenable(this.pending)) this.env.lost.add({ jobId, type, attempt, where: 'inline' }, this.pending)
     this.failed(reason)
@@ -154,13 +153,9 @@ export class JobActor implements AttemptOwner, Member {
 
   /** The timeout runs from the start of the handler; `startMs` is what its thread may take to get there. */
   private armTimeout(startMs: number): void {
-    const { timeoutMs, deadlineInMs } = this.job
-    if ((timeoutMs === null && deadlineInMs === null) || this.isOver || this.abortReason !== null) return
-    const timeoutLeftMs = timeoutMs === null ? Number.POSITIVE_INFINITY : timeoutMs === 0 ? 0 : timeoutMs + startMs
-    const deadlineLeftMs =
-      deadlineInMs === null ? Number.POSITIVE_INFINITY : deadlineInMs - (this.env.clock.monotonic() - this.claimedAt)
-    const reason = deadlineLeftMs < timeoutLeftMs ? deadlineExceeded(this.job) : timedOut(this.job)
-    const waitMs = Math.min(deadlineLeftMs, timeoutLeftMs)
+    const limit = limitOf(this.job, startMs, this.env.clock.monotonic() - this.claimedAt)
+    if (limit === null || this.isOver || this.abortReason !== null) return
+    const { reason, waitMs } = limit
     this.env.timers.clear(this.timer)
     if (waitMs <= 0) {
       this.abortReason = reason
@@ -176,11 +171,10 @@ export class JobActor implements AttemptOwner, Member {
       (checked) => {
         if (this.isOver) return
         if ('value' in checked) this.run(handler, checked.value)
-        else
-          this.fail({
-            code: 'BAD_PAYLOAD',
-            message: `the input does not satisfy the schema of '${this.job.type}': ${checked.problem}`,
-          })
+        else {
+          const message = `the input does not satisfy the schema of '${this.job.type}': ${checked.problem}`
+          this.fail({ code: 'BAD_PAYLOAD', message })
+        }
       },
       (error: unknown) => this.fail({ ...failureOf(error), code: 'BAD_PAYLOAD' }),
     )

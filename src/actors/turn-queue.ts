@@ -3,11 +3,19 @@
  * When a turn is refused for good, its settlements are sent again one by one, so that a single bad one cannot hold up the others.
  */
 import type { Claim, Settlement } from '../backends/protocol/index.ts'
+import { type Retention, retentionIn } from '../retention.ts'
 import type { JobActor } from './job-actor.ts'
 
 export interface Ending {
   readonly actor: JobActor
   readonly settlement: Settlement
+}
+
+/** Of a job that never started: it goes back uncharged. */
+export function givenBack(actor: JobActor, retention: Retention): Ending {
+  const { id, token, lane } = actor.job
+  const keepMs = retentionIn(retention, lane).cancelledMs
+  return { actor, settlement: { kind: 'release', id, token, durationMs: 0, keepMs, started: false } }
 }
 
 /** A turn on its way. `sentAt` is monotonic, taken before it was sent. */

@@ -10,6 +10,7 @@ const QUERIES: Readonly<Record<keyof Tables, string>> = {
   archive: `SELECT ${COLUMNS}, history IS NOT NULL AS recorded, coalesce(json_array_length(history), 0) AS history
     FROM holdfast.archive`,
   attempts: 'SELECT job_seq::float8 AS job_seq, lease_epoch::float8 AS lease_epoch FROM holdfast.attempt',
+  lines: 'SELECT job_seq::float8 AS job_seq FROM holdfast.job_log',
   keys: 'SELECT ns, lane, key, id FROM holdfast.key',
   counters: 'SELECT ns, lane, state, sum(jobs)::float8 AS jobs FROM holdfast.counter GROUP BY ns, lane, state',
 }

@@ -20,6 +20,7 @@ export function dumpTables(database: Database.Database): Tables {
     jobs: all(LIVE).map(withFlags),
     archive: all(ENDED).map(withFlags),
     attempts: all('SELECT job_seq, lease_epoch FROM holdfast_attempt'),
+    lines: all('SELECT job_seq FROM holdfast_job_log'),
     keys: null,
     counters: null,
   }))()

@@ -82,3 +82,12 @@ function end(row: JobRow, settlement: Kind<'complete' | 'dead' | 'cancel'>, now:
   row.run.finishedAt = now
   row.run.keepUntil = settlement.keepMs === null ? null : now + settlement.keepMs
 }
+
+/** Ends a job that was not started before its deadline. */
+export function bury(row: JobRow, now: number, keepMs: number | null): void {
+  row.move('die', now)
+  row.run.dlqCode = 'DEADLINE_EXCEEDED'
+  row.run.lastFailure ??= { code: 'DEADLINE_EXCEEDED', message: 'the deadline passed before the job could start' }
+  row.run.finishedAt = now
+  row.run.keepUntil = keepMs === null ? null : now + keepMs
+}

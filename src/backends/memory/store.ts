@@ -6,7 +6,6 @@ import type { Clock } from '../../clock.ts'
 import type { JobId } from '../../job.ts'
 import { isTerminal } from '../../job.ts'
 import { Roster } from '../../roster.ts'
-import { sequenceBefore } from '../cursor.ts'
 import { keepDeadIn } from '../kept.ts'
 import type {
   Claim,
@@ -23,10 +22,10 @@ import { Lane } from './lane.ts'
 import type { Limiter, Taken } from './limiter.ts'
 import { changePolicy, policyOf, usageOf } from './policy.ts'
 import { JobRow } from './row.ts'
-import { settle, takeNote } from './settle.ts'
+import { bury, settle, takeNote } from './settle.ts'
 import { statsOf } from './stats.ts'
 import { surplusOf } from './surplus.ts'
-import { aheadOf, attemptsOf, claimedOf, expiredOf, linesOf, storedOf } from './view.ts'
+import { aheadOf, attemptsOf, claimedOf, expiredOf, linesOf, listOf, storedOf } from './view.ts'
 import { Workers } from './workers.ts'
 
 export class MemoryStore {
@@ -60,7 +59,7 @@ export class MemoryStore {
     'job.ahead': ({ ids, limit }) => ({
       ahead: ids.map((id) => aheadOf(this.jobs.get(id), this.jobs.values(), limit)),
     }),
-    'job.list': (request) => this.list(request),
+    'job.list': (request) => listOf([...this.jobs.values()], request),
     'job.history': ({ ids }) => ({ attempts: ids.map((id) => viewOf(this.jobs.get(id), attemptsOf) ?? []) }),
     'queue.stats': ({ lanes }) => ({
       lanes: statsOf(lanes, this.lanes, { jobs: this.jobs.values(), now: this.clock.now() }),
@@ -205,11 +204,7 @@ export class MemoryStore {
 
   private buryDeadlined(lane: Lane, now: number, keepMs: number | null): JobId[] {
     return Array.from(lane.takeDeadlined(now), (row) => {
-      row.move('die', now)
-      row.run.dlqCode = 'DEADLINE_EXCEEDED'
-      row.run.lastFailure ??= { code: 'DEADLINE_EXCEEDED', message: 'the deadline passed before the job could start' }
-      row.run.finishedAt = now
-      row.run.keepUntil = keepMs === null ? null : now + keepMs
+      bury(row, now, keepMs)
       lane.dropped()
       this.ended(row)
       return row.definition.id
@@ -300,22 +295,6 @@ export class MemoryStore {
       return 'promoted' as const
     })
     return { outcomes }
-  }
-
-  private list(query: Request<'job.list'>): Reply<'job.list'> {
-    const before = sequenceBefore(query.cursor)
-    const wanted = [...this.jobs.values()]
-      .filter((row) => row.sequence < before)
-      .filter((row) => query.lane === null || row.definition.lane === query.lane)
-      .filter((row) => query.type === null || row.definition.type === query.type)
-      .filter((row) => query.states === null || query.states.includes(row.state))
-      .reverse()
-    const page = wanted.slice(0, query.limit)
-    const last = page.at(-1)
-    return {
-      jobs: page.map((row) => storedOf(row, false)),
-      cursor: last === undefined || wanted.length <= query.limit ? null : String(last.sequence),
-    }
   }
 
   private policy({ changes, usage = [] }: Request<'queue.policy'>): Reply<'queue.policy'> {

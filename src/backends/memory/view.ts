@@ -1,6 +1,7 @@
 /** What is seen of a row of the memory store: as a claimer gets it, as a reader gets it, and its attempts. Reads change nothing. */
 import type { AttemptRecord } from '../../job.ts'
-import type { ClaimedJob, ExpiredLease, LogQuery, StoredJob, StoredLine } from '../protocol/index.ts'
+import { sequenceBefore } from '../cursor.ts'
+import type { ClaimedJob, ExpiredLease, LogQuery, Reply, Request, StoredJob, StoredLine } from '../protocol/index.ts'
 import type { JobRow } from './row.ts'
 
 /** The attempts in order; the one that runs, or that completed the job, is read off the row itself. */
@@ -125,4 +126,21 @@ export function aheadOf(row: JobRow | undefined, rows: Iterable<JobRow>, limit: 
 function isBefore(a: JobRow, b: JobRow): boolean {
   const byPriority = b.definition.priority - a.definition.priority
   return (byPriority || a.runAt - b.runAt || a.sequence - b.sequence) < 0
+}
+
+/** A page of those that are wanted, the newest first. */
+export function listOf(rows: readonly JobRow[], query: Request<'job.list'>): Reply<'job.list'> {
+  const before = sequenceBefore(query.cursor)
+  const wanted = rows
+    .filter((row) => row.sequence < before)
+    .filter((row) => query.lane === null || row.definition.lane === query.lane)
+    .filter((row) => query.type === null || row.definition.type === query.type)
+    .filter((row) => query.states === null || query.states.includes(row.state))
+    .reverse()
+  const page = wanted.slice(0, query.limit)
+  const last = page.at(-1)
+  return {
+    jobs: page.map((row) => storedOf(row, false)),
+    cursor: last === undefined || wanted.length <= query.limit ? null : String(last.sequence),
+  }
 }
