@@ -80,6 +80,22 @@ describe('statements of PostgreSQL', () => {
     store.close()
   })
 
+  it('a plain enqueue writes what a careful one writes, but for the key', () => {
+    const written = (name: StatementName): readonly string[] => {
+      const [, columns = ''] = /INSERT INTO "holdfast"\.job \(([^)]*)\)/.exec(statements.get(name).text) ?? []
+      return columns.split(',').map((column) => column.trim())
+    }
+    const given = (name: StatementName) => statements.get(name).rows
+    const isKey = (name: string): boolean => name === 'idempotency_key' || name === 'key'
+    expect(written('job_add').length).toBeGreaterThan(15)
+    expect([...written('job_add')].sort()).toEqual(
+      written('job_enqueue')
+        .filter((name) => !isKey(name))
+        .sort(),
+    )
+    expect(given('job_add')).toEqual(given('job_enqueue').filter(({ name }) => !isKey(name)))
+  })
+
   it('a token that is forgotten after a reaping leaves that of a later grant', async () => {
     await put(backend, { id: 'mail/1', lane: 'mail' })
     const first = await claimOne(backend, { lanes: ['mail'] })
