@@ -46,5 +46,11 @@ export function redisCommands() {
  * @param {readonly string[]} commands
  */
 export function aclRules(namespace, commands = redisCommands()) {
-  return [`~hf:{${namespace}:*`, `~hf:{${namespace}}:*`, `&hf:{${namespace}}:*`, '-@all', ...commands.map((name) => `+${name}`)].join(' ')
+  return [
+    `~hf:{${namespace}:*`,
+    `~hf:{${namespace}}:*`,
+    `&hf:{${namespace}}:*`,
+    '-@all',
+    ...commands.map((name) => `+${name}`),
+  ].join(' ')
 }

@@ -193,8 +193,8 @@ const LARGEST = {
   'job_turn: dead': () => BATCH.otherSettlements,
   lease_renew: () => BATCH.leases,
   job_note: () => fitting(BATCH.notes),
-  // As note.ts reckons a log that is full: 200 bytes a line.
-  'job_note: a line to each log of 100': () => Math.floor(BATCH.bytes / 20_000),
+  // As note.ts reckons a log that is full.
+  'job_note: a line to each log of 100': () => Math.floor(BATCH.bytes / (100 * (150 + 40))),
   job_states: () => BATCH.leases,
   'lease_reap: decisions': () => BATCH.otherSettlements,
   'lease_reap: names': () => BATCH.reads,

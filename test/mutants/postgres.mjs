@@ -18,7 +18,15 @@ const TOKEN_OR_NONE = ' AND job.token IS NOT DISTINCT FROM input.token'
 
 /** @type {readonly import('./catalog.mjs').Mutant[]} */
 export const POSTGRES_MUTANTS = [
-  ...['job_turn', 'job_retry', 'job_release', 'job_requeue', 'lease_renew', 'job_note'].map((name) => ({
+  {
+    name: 'postgres-job-turn-without-token',
+    file: `${STATEMENT}/job_turn.sql`,
+    find: TOKEN,
+    replace: '',
+    suites: ['test/postgres/statement.test.ts'],
+    only: 'a turn ends no job',
+  },
+  ...['job_retry', 'job_release', 'job_requeue', 'lease_renew', 'job_note'].map((name) => ({
     name: `postgres-${name.replace('_', '-')}-without-token`,
     file: `${STATEMENT}/${name}.sql`,
     find: TOKEN,
@@ -192,8 +200,8 @@ export const POSTGRES_MUTANTS = [
   {
     name: 'postgres-attempts-left-out-of-the-history',
     file: `${INCLUDE}/ending.sql`,
-    find: 'SELECT * FROM past WHERE past.job_seq = ended.seq',
-    replace: 'SELECT * FROM past WHERE false',
+    find: 'SELECT * FROM holdfast.attempt AS past WHERE past.job_seq = ended.seq',
+    replace: 'SELECT * FROM holdfast.attempt AS past WHERE false',
     suites: [MODEL],
   },
   {

@@ -6,12 +6,13 @@ import type { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { PostgresBackend } from '#dist/src/backends/postgres/backend.js'
 import { Statements, valuesFor } from '#dist/src/backends/postgres/statement.js'
+import type { ClaimedJob, Settlement } from '#dist/src/backends/protocol/index.js'
 import type { Row } from '#dist/src/backends/sql/plan.js'
 import { POSTGRES_STATEMENTS, SHARED_STATEMENTS, type StatementName } from '#dist/src/backends/sql/statement-name.js'
 import { partsOf } from '#dist/src/backends/sqlite/statement.js'
 import { openStore } from '../sqlite/support.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
-import { claimOne, put, release, settle } from '../support/protocol.ts'
+import { claimOf, claimOne, complete, put, release, settle } from '../support/protocol.ts'
 import { openBackend } from './stage.ts'
 
 const NAMES: readonly StatementName[] = [...SHARED_STATEMENTS, ...POSTGRES_STATEMENTS]
@@ -112,5 +113,17 @@ describe('statements of PostgreSQL', () => {
     expect(await tokenOf()).toEqual({ token: second.token })
     await forget({ id: first.id, token: second.token })
     expect(await tokenOf()).toEqual({ token: null })
+  })
+
+  it('a turn ends no job under the token of an earlier grant, also when that left no trace', async () => {
+    const lanes = ['turned']
+    await put(backend, { id: 'turned/1', lane: 'turned' })
+    const first = await claimOne(backend, { lanes })
+    await settle(backend, { ...release(first), started: false } as Settlement)
+    const second = await claimOne(backend, { lanes })
+    const end = (job: ClaimedJob) =>
+      backend.call('job.turn', { settlements: [complete(job)], claims: [claimOf({ lanes })], resend: false })
+    expect((await end(first)).verdicts).toEqual(['leaseLost'])
+    expect((await end(second)).verdicts).toEqual(['applied'])
   })
 })

@@ -8,13 +8,21 @@ import { BATCH, chunksOf, groupByLane, type RedisSession } from './session.ts'
 
 const NOTED: Readonly<Record<string, Verdict>> = { a: 'applied', l: 'leaseLost', g: 'gone' }
 
-/** What a note adds to a call. Its lines are put behind those that are there, so they count for what a job may keep. */
+/**
+ * What a note adds to a call. Its lines are put behind those that are there, so these count too: as many as the attempt has logged, as
+ * long as those at hand, and something for earlier attempts, of which nothing is known here.
+ */
 export function noteBytes({ progress, lines, keepLines }: Note): number {
-  if (lines.length === 0) return progress?.length ?? 0
-  return (progress?.length ?? 0) + keepLines * LINE_BYTES_USUAL
+  const reported = progress?.length ?? 0
+  const last = lines.at(-1)
+  if (last === undefined) return reported
+  const own = lines.reduce((sum, { text }) => sum + text.length, 0)
+  const stored = Math.min(keepLines, last.number) * Math.max(LINE_BYTES_MIN, own / lines.length)
+  return reported + own + stored + keepLines * EARLIER_BYTES_A_LINE
 }
 
-const LINE_BYTES_USUAL = 200
+const LINE_BYTES_MIN = 150
+const EARLIER_BYTES_A_LINE = 40
 
 /** The arguments of one note, as `note.lua` takes them. */
 export function noteArguments(
