@@ -205,11 +205,11 @@ export const LUA_MUTANTS = [
     name: 'lua-keys-looked-at-after-the-first-write',
     file: `${SCRIPT}/job_turn.lua`,
     find: `local paused, removed, limits = check_keys()
-if limits then read_limits(limits) end
+if limits then limited_claims(limits) end
 settle_forgotten(tonumber(forgotten))`,
     replace: `settle_forgotten(tonumber(forgotten))
 local paused, removed, limits = check_keys()
-if limits then read_limits(limits) end`,
+if limits then limited_claims(limits) end`,
     suites: [REFUSALS],
     second: ['test/lua/damage.test.ts'],
   },
@@ -219,12 +219,12 @@ if limits then read_limits(limits) end`,
     find: `local asked = read_others(tonumber(others))
 args_read = first_argument
 local paused, removed, limits = check_keys()
-if limits then read_limits(limits) end
+if limits then limited_claims(limits) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end`,
     replace: `args_read = first_argument
 local paused, removed, limits = check_keys()
-if limits then read_limits(limits) end
+if limits then limited_claims(limits) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end
 local asked = read_others(tonumber(others))`,

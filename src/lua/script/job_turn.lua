@@ -17,7 +17,7 @@ args_read = expected
 local asked = read_others(tonumber(others))
 args_read = first_argument
 local paused, removed, limits = check_keys()
-if limits then read_limits(limits) end
+if limits then limited_claims(limits) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end
 for _, each in ipairs(asked) do verdicts[#verdicts + 1] = settle_other(each, false) end
