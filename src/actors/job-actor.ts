@@ -72,7 +72,6 @@ export class JobActor implements AttemptOwner, Member {
     this.lifecycle.send('claim')
   }
 
-  /** True once the handler was sent to a thread. */
   get isInThread(): boolean {
     return this.thread !== null
   }

@@ -172,6 +172,29 @@ describe('commands', () => {
     expect((await holdfast('stats')).stdout).toMatch(/3 in all/)
   })
 
+  it('limit sets, shows and takes away the limits of a lane', async () => {
+    const flags = ['--max-in-flight', '10', '--rate', '100/1m/20', '--per-key', '2', '--enqueue-rate', '1000/1h']
+    const rate = { limit: 100, perMs: 60_000, burst: 20 }
+    const enqueueRate = { limit: 1_000, perMs: 3_600_000, burst: 1_000 }
+    const policy = { lane: 'tight', maxInFlight: 10, rate, maxPerKey: 2, enqueueRate }
+    expect(await json('limit', 'tight', ...flags)).toMatchObject({ ...policy, inFlight: 0, tokens: 20 })
+    expect(await json('stats', 'tight')).toMatchObject({ total: 0, policy })
+    expect(await json('lanes')).toMatchObject({ policies: [policy] })
+    expect((await holdfast('lanes')).stdout).toMatch(
+      /^tight .* 10 in flight; starts 100 in 60\.0 s, 20 at once; 2 per key; enqueues 1,000 in 60 min$/m,
+    )
+    const none = flags.map((flag) => (flag.startsWith('--') ? flag : 'none'))
+    expect((await holdfast('limit', 'tight', ...none)).stdout).toMatch(/^lane tight: no limits$/m)
+    expect((await holdfast('limit', 'tight')).stdout).toMatch(/^0 in flight$/m)
+    for (const wrong of [
+      ['--rate', 'fast'],
+      ['--per-key', '1.5'],
+      ['--enqueue-rate', '1/1m/2'],
+      ['--max-in-flight', '0'],
+    ])
+      expect((await holdfast('limit', 'tight', ...wrong)).code).toBe(2)
+  })
+
   it('maintain and migrate keep the store up', async () => {
     expect(await json('maintain')).toMatchObject({ reaped: 0, pruned: 0 })
     expect(await json('migrate')).toMatchObject({ store: 'sqlite', schemaVersion: expect.any(Number) })

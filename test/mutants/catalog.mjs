@@ -372,7 +372,7 @@ export const MUTANTS = [
   {
     name: 'claims-after-the-jobs',
     file: DISPATCHER,
-    find: 'if (this.overlaps && grant.more && this.prefetch.extra(this.slots) > 0)',
+    find: 'if (this.overlaps && this.hasMore && this.prefetch.extra(this.slots) > 0)',
     replace: 'if (false)',
     suites: [TURNS],
   },

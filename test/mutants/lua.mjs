@@ -205,13 +205,13 @@ export const LUA_MUTANTS = [
     name: 'lua-keys-looked-at-after-the-first-write',
     file: `${SCRIPT}/job_turn.lua`,
     find: `local paused, removed, limits, waited = check_keys()
-if limits then read_limits(limits) end
+if limits then limited_claims(limits) end
 if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))`,
     replace: `if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))
 local paused, removed, limits, waited = check_keys()
-if limits then read_limits(limits) end`,
+if limits then limited_claims(limits) end`,
     suites: [REFUSALS],
     second: ['test/lua/damage.test.ts'],
   },
@@ -221,13 +221,13 @@ if limits then read_limits(limits) end`,
     find: `local asked = read_others(tonumber(others))
 args_read = first_argument
 local paused, removed, limits, waited = check_keys()
-if limits then read_limits(limits) end
+if limits then limited_claims(limits) end
 if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end`,
     replace: `args_read = first_argument
 local paused, removed, limits, waited = check_keys()
-if limits then read_limits(limits) end
+if limits then limited_claims(limits) end
 if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end

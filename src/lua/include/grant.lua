@@ -1,5 +1,4 @@
 --@include claim
---@include park
 -- Gives leases. A job that runs for the first time gets the server's microseconds as its epoch; a later run one above the last at least.
 local function epoch_after(token)
   local last = tonumber(string.match(token, '^(%d+)') or 0)
@@ -54,7 +53,7 @@ local function grant(found, removed)
   local settled_terms = has_run and read('HMGET', terms, ids) or {}
   local count = #found.definitions
   take_off(found.taken, found.skipped, removed)
-  if found.parks then move_aside(found) end
+  if found.move_aside then found.move_aside(found) end
   if count > #ids then redis.call('HINCRBY', meta, 'orphans', count - #ids) end
   write('ZREM', aside, found.ready_ids)
   if has_later then write('ZREM', deadlines, ids) end

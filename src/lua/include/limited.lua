@@ -1,8 +1,11 @@
---@include limits
 -- A claim on a lane under limits. What runs is counted from the leases, so no end of an attempt can forget to give a place back. A job whose
 -- key is at its limit is parked when a claim meets it, and met again only under its key, when that has a free place.
 -- Cost, with n granted, R running, K keys with parked jobs: O(R) to count when keys are limited, min(K, DIGESTS_MAX) look-ups, O(n) to grant,
 -- and at most LOOKED_MAX parked, each once for each time its key fills up.
+-- All of it is made by a claim on a lane that has limits, since to make a function costs something too.
+local function limited_claims(limits_text)
+--@include limits
+--@include park
 local DIGESTS_MAX = 100
 local LOOKED_MAX = 400
 local ASIDE_MAX = 1000
@@ -60,3 +63,8 @@ end
 
 --@include limited_pick
 --@include limited_grant
+local limits = read_limits(limits_text)
+return function(wanted, removed)
+  return grant_limited(limits, wanted, removed)
+end
+end

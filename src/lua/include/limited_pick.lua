@@ -65,6 +65,7 @@ local function pickable(picked)
   local from_fifo = looked > 0 and (picked.window.fifo_taken[looked] or looked) or 0
   return {
     entries = entries, ids = ids, definitions = definitions, runs = runs, ready_ids = ready_ids, parks = parks, unparked = unparked,
+    move_aside = move_aside,
     taken = { looked - fresh, from_fifo }, skipped = from_fifo - fresh,
   }
 end

@@ -6,7 +6,7 @@
 -- a limited claim back, see `held_back`.
 local function claim_and_answer(first, paused, removed, limits_text)
   local flags, ids, given, before, settled_terms, held = '', {}, {}, {}, {}, ''
-  local limits, more = limits_text and not paused and read_limits(limits_text), nil
+  local grant_limited, more = limits_text and not paused and limited_claims(limits_text), nil
   if paused then
     flags = 'p'
   elseif limit ~= '-1' then
@@ -19,14 +19,14 @@ local function claim_and_answer(first, paused, removed, limits_text)
     local deadline = has_later and first_score(deadlines)
     if deadline and deadline <= now then
       flags = 'd'
-    elseif limits then
-      ids, given, before, settled_terms, more, held = grant_limited(limits, tonumber(limit), removed)
+    elseif grant_limited then
+      ids, given, before, settled_terms, more, held = grant_limited(tonumber(limit), removed)
     elseif limit ~= '0' then
       ids, given, before, settled_terms = grant(grantable(tonumber(limit), removed), removed)
     end
   end
   -- Of a paused lane nothing is due: whoever waits for it would come back for nothing.
-  if limits then
+  if grant_limited then
     if more == nil then more = redis.call('EXISTS', fifo, ready, parked) > 0 end
     flags = flags .. (more and 'lm' or 'l')
   elseif not paused and redis.call('EXISTS', fifo, ready) > 0 then

@@ -19,7 +19,7 @@ args_read = expected
 local asked = read_others(tonumber(others))
 args_read = first_argument
 local paused, removed, limits, waited = check_keys()
-if limits then read_limits(limits) end
+if limits then limited_claims(limits) end
 if noted > 0 then take_notes(tonumber(notes)) end
 settle_forgotten(tonumber(forgotten))
 for _ = 1, tonumber(kept) do settle_kept() end
