@@ -258,7 +258,7 @@ export interface JobProtocol {
     reply: { readonly states: readonly (JobState | null)[] }
   }
   'job.get': { request: { readonly ids: readonly JobId[] }; reply: { readonly jobs: readonly (StoredJob | null)[] } }
-  /** How many ready jobs of its lane come before each, `limit` standing for so many or more; null: it is not ready. */
+  /** How many ready jobs of its lane come before each, `limit` standing for so many or more; null: it is not ready, or goes by its key. */
   'job.ahead': {
     request: { readonly ids: readonly JobId[]; readonly limit: number }
     reply: { readonly ahead: readonly (number | null)[] }

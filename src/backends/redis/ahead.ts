@@ -18,7 +18,8 @@ interface Waiting {
 
 export async function ahead(session: RedisSession, { ids, limit }: Request<'job.ahead'>): Promise<Reply<'job.ahead'>> {
   const views = await readJobs(session, ids, false)
-  const isReady = (index: number): boolean => views[index]?.job.state === 'queued'
+  const isReady = (index: number): boolean =>
+    views[index]?.job.state === 'queued' && views[index].job.concurrencyKey === null
   return { ahead: await Promise.all(ids.map((id, index) => (isReady(index) ? aheadOf(session, id, limit) : null))) }
 }
 

@@ -10,4 +10,4 @@ SELECT me.id, (
     OR (head.priority = me.priority AND (head.run_at, head.seq) < (me.run_at, me.seq))
 ) AS ahead
 FROM unnest($2::text[], $3::bigint[]) AS input (id, "limit")
-JOIN holdfast.job AS me ON me.ns = $1 AND me.id = input.id AND me.state || '' = 'queued'
+JOIN holdfast.job AS me ON me.ns = $1 AND me.id = input.id AND me.state || '' = 'queued' AND me.concurrency_key IS NULL

@@ -6,4 +6,4 @@ SELECT me.id, (
   WHERE head.priority > me.priority
     OR (head.priority = me.priority AND (head.run_at, head.seq) < (me.run_at, me.seq))
 ) AS ahead
-FROM holdfast_job AS me WHERE me.ns = :ns AND me.id = :id AND me.state = 'queued'
+FROM holdfast_job AS me WHERE me.ns = :ns AND me.id = :id AND me.state = 'queued' AND me.concurrency_key IS NULL
