@@ -118,7 +118,7 @@ export class Limiter {
   private park(key: string, row: JobRow): void {
     const queue = this.parked.get(key) ?? new RowQueue(byReadiness, isCurrent)
     queue.push(row)
-    row.park()
+    row.parkedTicket = row.ticket
     this.parked.set(key, queue)
   }
 

@@ -51,18 +51,9 @@ export class JobRow implements Member {
   /** Raised when the row enters an order again, so that entries left behind in one are known as stale. */
   ticket = 0
   /** The ticket with which it was set aside by a claim that found its key at the limit. */
-  private parkedTicket = -1
+  parkedTicket = -1
   place = -1
   private ran: Run | null = null
-
-  park(): void {
-    this.parkedTicket = this.ticket
-  }
-
-  /** Waits for its key, out of line with the others. */
-  get isParked(): boolean {
-    return this.parkedTicket === this.ticket
-  }
 
   constructor(definition: JobDefinition, sequence: number, now: number) {
     this.definition = definition

@@ -114,11 +114,16 @@ export function expiredOf({ definition, run }: JobRow, now: number): ExpiredLeas
 
 /** How many ready rows of its lane come first, up to `limit`; null: it is not ready. Looks at every row: for tests and small work. */
 export function aheadOf(row: JobRow | undefined, rows: Iterable<JobRow>, limit: number): number | null {
-  if (row?.state !== 'queued' || row.definition.concurrencyKey !== null) return null
+  if (row?.state !== 'queued' || (row.definition.concurrencyKey ?? null) !== null) return null
   let count = 0
   for (const other of rows) {
     if (count >= limit) break
-    if (other.state !== 'queued' || other.isParked || other.definition.lane !== row.definition.lane) continue
+    if (
+      other.state !== 'queued' ||
+      other.parkedTicket === other.ticket ||
+      other.definition.lane !== row.definition.lane
+    )
+      continue
     if (isBefore(other, row)) count += 1
   }
   return count
