@@ -74,7 +74,10 @@ describe('Redis', () => {
   })
 
   it('of which the user lacks a right: all that are missing, by name', async () => {
-    expect(NEEDED_COMMANDS).toEqual(redisCommands().filter((name) => !Object.hasOwn(CONDITIONAL, name)))
+    const isHint = (name: string): boolean => ['publish', 'subscribe'].includes(name)
+    expect(NEEDED_COMMANDS).toEqual(
+      redisCommands().filter((name) => !Object.hasOwn(CONDITIONAL, name) && !isHint(name)),
+    )
     const missing = ['zcard', 'blpop', 'hincrby']
     const namespace = fresh()
     const rules = aclRules(

@@ -39,7 +39,7 @@ async function column(text: string): Promise<unknown[]> {
 
 const LIMITS = { max_attempts: 3, max_attempts_fixed: 0, max_crashes: 3 }
 const job = (id: string): Row => ({ id, lane: 'a', type: 't', priority: 0, delay_ms: 0, payload: '{}', ...LIMITS })
-const claim = { lanes: ['a'], limit: 2, worker_id: 'w', nonce: 'n', lease_ms: 1000, force: 0 }
+const claim = { lanes: ['a'], limit: 2, worker_id: 'w', nonce: 'n', lease_ms: 1000, force: 0, ordinal: 0 }
 
 it('in a transaction that has been open for a minute', async () => {
   clock.freeze(START_MS)

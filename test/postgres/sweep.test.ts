@@ -70,7 +70,7 @@ async function churn(): Promise<void> {
 }
 
 const statement = new Statements('holdfast').get('job_claim')
-const CLAIM = { lanes: ['mail'], limit: 10, worker_id: 'w', nonce: 'x', lease_ms: 1_000, force: 0 }
+const CLAIM = { lanes: ['mail'], limit: 10, worker_id: 'w', nonce: 'x', lease_ms: 1_000, force: 0, ordinal: 0 }
 
 /** Pages that a claim of ten reads or writes; it is taken back. */
 async function pagesOfClaim(): Promise<number> {

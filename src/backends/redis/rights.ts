@@ -3,9 +3,9 @@ import { registryKey } from './key.ts'
 import { listOf, textOf } from './reply.ts'
 import type { RedisSession } from './session.ts'
 
-/** As in `docs/keyspace.md`, where a test holds both to what the code sends. */
+/** As in `docs/keyspace.md`, where a test holds both to what the code sends, but for PUBLISH and SUBSCRIBE: without these results are polled for. */
 export const NEEDED_COMMANDS: readonly string[] =
-  'blpop del eval evalsha exists get hdel hexists hget hincrby hlen hmget hset hsetnx info lindex llen lrange lset ltrim pexpire rpush set time zadd zcard zrange zrangebyscore zrem zremrangebyrank zrevrangebyscore zscore'.split(
+  'blpop del eval evalsha exists get hdel hexists hget hincrby hlen hmget hset hsetnx info lindex llen lrange lset ltrim pexpire rpush set time zadd zcard zrange zrangebylex zrangebyscore zrem zremrangebyrank zrevrangebyscore zscore'.split(
     ' ',
   )
 
