@@ -66,7 +66,8 @@ export const LEASE_MUTANTS = [
   {
     name: 'lost-lease-may-write',
     file: 'src/actors/handler-context.js',
-    find: 'owner.lostLease ?? ',
+    find: `if (lostLease !== null)
+            throw lostLease;`,
     replace: '',
     suites: [MEMORY],
     only: 'that a write finds lost',

@@ -93,8 +93,8 @@ export const RESULT_MUTANTS = [
   {
     name: 'lua-log-left-behind',
     file: `${LUA}/include/finish.lua`,
-    find: 'ipairs({ failures, terms, history, outputs, progress, logs })',
-    replace: 'ipairs({ failures, terms, history, outputs, progress })',
+    find: 'ipairs({ failures, terms, history, outputs, progress, logs, concurrency })',
+    replace: 'ipairs({ failures, terms, history, outputs, progress, concurrency })',
     suites: [REDIS_MODEL],
   },
   {
