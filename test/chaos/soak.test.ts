@@ -1,5 +1,5 @@
 /**
- * Every store for minutes under random faults (HOLDFAST_SOAK_SECONDS, 150; `npm run soak` for an hour): one process lives through all
+ * Every store for minutes under random faults (HOLDFAST_SOAK_SECONDS, 180; `npm run soak` for an hour): one process lives through all
  * of it while others are killed beside it. At the end nothing is lost or wrong, and memory, open files, timers, sockets and
  * the server's connections are what they were after the first half minute.
  */
@@ -15,7 +15,7 @@ import { type Member, workerMember } from './crew.ts'
 import { readLedger, violations } from './ledger.ts'
 import { type SoakStage, STAGES } from './soak-stages.ts'
 
-const SECONDS = Number(process.env.HOLDFAST_SOAK_SECONDS ?? 150)
+const SECONDS = Number(process.env.HOLDFAST_SOAK_SECONDS ?? 180)
 const ONLY = process.env.HOLDFAST_SOAK_STORE
 const seed = Number(process.env.HOLDFAST_CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 32))
 /** Until caches, pools and threads are what they will be. */

@@ -51,7 +51,7 @@ export function failureSuite({ harness }: SuiteContext): void {
       expect((await hf.get(right.id))?.state).toBe('completed')
     })
 
-    it('12 a type without a handler is dead at once, and the worker goes on', async () => {
+    it('12 C015 a type without a handler is dead at once, and the worker goes on', async () => {
       const hf = await harness().connect()
       const types = ['nobody', '__proto__', 'constructor', 'toString', 'Task']
       const strays = await Promise.all(types.map((type) => hf.enqueue(type, 1)))

@@ -60,7 +60,7 @@ export function leaseKeeperSuite(context: SuiteContext): void {
     (await hf.attempts(id)).map(({ outcome, failure }) => failure?.code ?? outcome ?? 'runs')
 
   describe('lease keeper', () => {
-    it('35 F4 a main loop blocked for three leases keeps its job, and says for how long it was blocked', async () => {
+    it('35 F4 C001 a main loop blocked for three leases keeps its job, and says for how long it was blocked', async () => {
       const { hf, job, child, ownRuns } = await scene({ how: 'spin', spinMs: 3 * LEASE_MS })
       expect(await job.result()).toBe('of the child')
       expect([ownRuns(), await outcomes(hf, job)]).toEqual([0, ['succeeded']])

@@ -62,7 +62,7 @@ export function storeSuite({ column, harness, capabilities }: SuiteContext): voi
       }
     })
 
-    it('126 two namespaces of one store share nothing', async () => {
+    it('126 C045 two namespaces of one store share nothing', async () => {
       const [a, b] = [await harness().connect({ namespace: 'a' }), await harness().connect({ namespace: 'b' })]
       const [rawA, rawB] = [await harness().raw('a'), await harness().raw('b')]
       const key = { idempotencyKey: 'same' }

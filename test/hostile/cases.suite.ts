@@ -50,6 +50,22 @@ export function casesSuite(context: SuiteContext): void {
     })
 
     if (isSharedByProcesses(context)) {
+      it('C018 a job that was lost between its end and its settlement runs again, and those behind a limit of one follow in order', async () => {
+        const hf = await harness().connect()
+        const file = runFile()
+        await hf.setPolicy('default', { maxInFlight: 1 })
+        const jobs = await hf.enqueueMany([1, 2, 3].map((n) => ({ job: task, input: n })))
+        const child = harness().spawn('work.mjs', String(LEASE_MS), file.path, 'hold')
+        await eventually(() => file.runs().length === 1, 'the first is under way')
+        await child.kill()
+        const order: unknown[] = []
+        const worker = { handlers: [handle(task, (n) => order.push(n))], reap: 50, lease: LEASE_MS, concurrency: 3 }
+        await harness().worker(hf, worker)
+        await within(Promise.all(jobs.map((job) => job.result({ timeout: '10s' }))), 'all three', 12_000)
+        expect(order).toEqual([1, 2, 3])
+        expect((await hf.stats()).counts).toMatchObject({ completed: 3, running: 0 })
+      })
+
       it('C008 all jobs of a killed process run elsewhere after the lease, by themselves', async () => {
         const hf = await harness().connect()
         const file = runFile()
@@ -67,6 +83,26 @@ export function casesSuite(context: SuiteContext): void {
         expect(new Set(results)).toEqual(new Set(['again']))
       })
     }
+
+    it('C012 the limit of a key holds for as long as a job runs, however many leases that takes', async () => {
+      const hf = await harness().connect()
+      await hf.setPolicy('default', { maxPerKey: 1 })
+      let running = 0
+      const together: number[] = []
+      const exclusive = handle(task, async (isSlow) => {
+        running += 1
+        together.push(running)
+        if (isSlow === true) await new Promise((resolve) => setTimeout(resolve, 3 * HEALTHY_LEASE_MS))
+        running -= 1
+      })
+      const options = { handlers: [exclusive], lease: HEALTHY_LEASE_MS, reap: 50 }
+      const keyed = { concurrencyKey: 'tenant' }
+      const jobs = [await hf.enqueue(task, true, keyed), await hf.enqueue(task, false, keyed)]
+      await harness().worker(hf, options)
+      await harness().worker(await harness().connect(), options)
+      await within(Promise.all(jobs.map((job) => job.result({ timeout: '15s' }))), 'both', 16_000)
+      expect(together).toEqual([1, 1])
+    })
 
     it('C010 a job that ends its thread every time is dead after its crashes, and fifty others are done', async () => {
       const hf = await harness().connect()

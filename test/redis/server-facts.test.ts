@@ -115,7 +115,7 @@ describe('settings', () => {
     expect(check({ maxmemory_policy: 'allkeys-lru' })).toEqual([])
   })
 
-  test('that evict jobs are refused unless allowed', () => {
+  test('C038 that evict jobs are refused unless allowed', () => {
     const fields = { maxmemory: '1000', maxmemory_policy: 'allkeys-lfu' }
     expect(() => check(fields)).toThrow(
       expect.objectContaining({ code: 'UNSUPPORTED', details: expect.objectContaining({ code: 'EVICTION_POLICY' }) }),

@@ -65,7 +65,7 @@ export function libraryTests(library: Library, openPlace: () => Promise<Place>):
     return enqueued
   }
 
-  it('73 a commit keeps both, and the job runs', async () => {
+  it('73 C061 a commit keeps both, and the job runs', async () => {
     const job = await transaction((tx) => hf.enqueueTx(tx, mail, { to: 'ada' }))
     expect(await place.orders()).toEqual([1])
     const worker = await hf.worker({ handlers: [handle(mail, ({ to }) => ({ sent: to }))] })
