@@ -181,10 +181,11 @@ export class Runtime {
 
   /** Whether this worker can get at jobs. */
   health(): WorkerHealth {
-    const { id: workerId, leaseMs, pollMs } = this.settings
+    const { id: workerId, leaseMs, maxBlockedMs, pollMs } = this.settings
     const { running, concurrency: slots, isStopping } = this.present
+    const keptMs = this.keeper.hasStandIn ? Math.max(leaseMs, maxBlockedMs) : leaseMs
     const quietMaxMs = QUIET_POLLS * pollMs + this.engine.backend.deadlineMs
-    const facts = { workerId, running, slots, isStopping, fatal: this.fatal, leaseMs, quietMaxMs }
+    const facts = { workerId, running, slots, isStopping, fatal: this.fatal, keptMs, quietMaxMs }
     return judgeWorker({ ...this.dispatcher.pulse.read(), ...facts, lostSlots: this.lostSlots })
   }
 

@@ -28,7 +28,8 @@ export interface WorkerFacts extends PulseReading {
   readonly isStopping: boolean
   /** Why it has given up; null: it has not. */
   readonly fatal: Error | null
-  readonly leaseMs: number
+  /** How long leases are kept while the main loop stands still. */
+  readonly keptMs: number
   /** A worker with a free slot that has not moved for so long never will. */
   readonly quietMaxMs: number
 }
@@ -52,7 +53,7 @@ export function judgeWorker(facts: WorkerFacts): WorkerHealth {
 }
 
 function problemsOf(facts: WorkerFacts): readonly string[] {
-  const { slots, running, isStopping, fatal, leaseMs, blockedMs, quietMs, quietMaxMs } = facts
+  const { slots, running, isStopping, fatal, keptMs, blockedMs, quietMs, quietMaxMs } = facts
   if (fatal !== null) return [`it has given up: ${fatal.message}`]
   const problems: string[] = []
   if (facts.failuresInARow > 0) problems.push(failing(facts))
@@ -60,8 +61,8 @@ function problemsOf(facts: WorkerFacts): readonly string[] {
   // Whoever has nothing to claim for says nothing.
   if (!isStopping && running < slots && quietMs !== null && quietMs > quietMaxMs)
     problems.push(`it has a free slot and has not claimed for ${seconds(quietMs)}`)
-  if (blockedMs >= leaseMs)
-    problems.push(`the main loop stood still for ${seconds(blockedMs)}, longer than a lease lasts`)
+  if (blockedMs >= keptMs)
+    problems.push(`the main loop stood still for ${seconds(blockedMs)}, longer than its leases are kept`)
   return problems
 }
 

@@ -17,7 +17,7 @@ const sound: WorkerFacts = {
   lostSlots: 0,
   isStopping: false,
   fatal: null,
-  leaseMs: 30_000,
+  keptMs: 30_000,
   quietMaxMs: 15_000,
   quietMs: 100,
   lastClaimMs: 100,
@@ -51,9 +51,11 @@ describe('a worker', () => {
     expect(problemsOf({ running: 1, quietMs: 15_100 })).toEqual(['it has a free slot and has not claimed for 15.1 s'])
   })
 
-  it('is not when it has given up, or was blocked for longer than a lease', () => {
+  it('is not when it has given up, or was blocked for longer than its leases are kept', () => {
     expect(problemsOf({ fatal: new Error('enough'), failuresInARow: 9 })).toEqual(['it has given up: enough'])
-    expect(problemsOf({ blockedMs: 30_000 })).toEqual(['the main loop stood still for 30 s, longer than a lease lasts'])
+    expect(problemsOf({ blockedMs: 30_000 })).toEqual([
+      'the main loop stood still for 30 s, longer than its leases are kept',
+    ])
   })
 })
 
