@@ -5,7 +5,7 @@
 import { encodeValue } from '../backends/codec.ts'
 import type { ClaimedJob } from '../backends/protocol/index.ts'
 import type { EnqueueOptions, JobContext, JobContract, JobLogger } from '../contract.ts'
-import { HoldfastError, isHoldfastError } from '../errors.ts'
+import { HoldfastError } from '../errors.ts'
 import type { JobId } from '../job.ts'
 import { type AttemptEnvironment, expectedAttempts } from './attempt.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
@@ -21,7 +21,6 @@ export interface AttemptOwner {
   /** Why nothing more can be written for it; null while the lease is held as far as anyone knows. */
   readonly lostLease: HoldfastError | null
   signal(): AbortSignal
-  abort(reason: HoldfastError): void
 }
 
 export class HandlerContext implements JobContext<unknown> {
@@ -131,13 +130,7 @@ export class HandlerContext implements JobContext<unknown> {
   /** What throws at once rejects as well. */
   async #settled<T>(call: (owner: AttemptOwner) => Promise<T>): Promise<T> {
     this.#requireLease()
-    try {
-      return await call(this.#owner)
-    } catch (error) {
-      // One that the store says is lost is lost for the whole attempt.
-      if (isHoldfastError(error) && error.code === 'LEASE_LOST') this.#owner.abort(error)
-      throw error
-    }
+    return await call(this.#owner)
   }
 }
 

@@ -76,8 +76,8 @@ export const LEASE_MUTANTS = [
   },
   {
     name: 'lost-lease-found-by-a-write-keeps-quiet',
-    file: 'src/actors/handler-context.js',
-    find: 'owner.abort(error);',
+    file: 'src/actors/attempt-notes.js',
+    find: 'this.onLost(error);',
     replace: '',
     suites: [MEMORY],
     only: 'that a write finds lost',

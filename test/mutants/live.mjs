@@ -50,7 +50,8 @@ export const LIVE_MUTANTS = [
     file: 'src/store-operations.js',
     find: 'ok: !isFailing && each.every((worker) => worker.ok)',
     replace: 'ok: !isFailing',
-    suites: [HEALTH],
+    suites: ['test/runtime/slots.test.ts'],
+    only: 'threads in native calls',
   },
   {
     name: 'health-by-settlements',
