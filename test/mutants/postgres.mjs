@@ -33,7 +33,7 @@ export const POSTGRES_MUTANTS = [
     replace: '',
     suites: [MODEL],
   })),
-  ...['job_end', 'job_delete'].map((name) => ({
+  ...['job_end'].map((name) => ({
     name: `postgres-${name.replace('_', '-')}-without-token`,
     file: `${STATEMENT}/${name}.sql`,
     find: TOKEN_OR_NONE,
