@@ -1,8 +1,10 @@
 /** How long a job stays its owner's, and what becomes of it after. Assertions 19–26. */
 import type { Holdfast } from 'holdfast'
 import { describe, expect, it } from 'vitest'
+import type { Settlement } from '#dist/src/backends/protocol/index.js'
 import {
   claim,
+  claimOf,
   claimOne,
   complete,
   history,
@@ -147,6 +149,24 @@ export function leaseSuite({ harness }: SuiteContext): void {
         for (const make of Object.values(SETTLEMENTS)) expect(await settle(raw, make(stale))).toBe('leaseLost')
       }
       expect(await settle(raw, complete(third))).toBe('applied')
+    })
+
+    // With nothing on record and nothing to keep a store may take a shorter way, which must ask for the token all the same.
+    it('24 a claim that was given back unstarted ends nothing, whether the job is to be kept or not', async () => {
+      const raw = await harness().raw()
+      for (const keepMs of [null, 60_000, 0]) {
+        for (const claims of [[], [claimOf({ lanes: ['none'] })]]) {
+          const { id } = await put(raw)
+          const first = await claimOne(raw)
+          expect(await settle(raw, { ...release(first), started: false } as Settlement)).toBe('applied')
+          const second = await claimOne(raw)
+          const settlements = [{ ...complete(first), keepMs }]
+          const { verdicts } = await raw.call('job.turn', { settlements, claims, resend: false })
+          expect([keepMs, claims.length, verdicts]).toEqual([keepMs, claims.length, ['leaseLost']])
+          expect((await stored(raw, id)).state).toBe('running')
+          expect(await settle(raw, { ...complete(second), keepMs })).toBe('applied')
+        }
+      }
     })
 
     it('24 a grant after the clock went back is newer than the one before', async () => {

@@ -33,13 +33,21 @@ export const POSTGRES_MUTANTS = [
     replace: '',
     suites: [MODEL],
   })),
-  ...['job_end'].map((name) => ({
-    name: `postgres-${name.replace('_', '-')}-without-token`,
-    file: `${STATEMENT}/${name}.sql`,
+  {
+    name: 'postgres-job-end-without-token',
+    file: `${STATEMENT}/job_end.sql`,
     find: TOKEN_OR_NONE,
     replace: '',
     suites: [MODEL],
-  })),
+  },
+  {
+    name: 'postgres-job-delete-without-token',
+    file: `${STATEMENT}/job_delete.sql`,
+    find: TOKEN_OR_NONE,
+    replace: '',
+    suites: ['test/conformance/postgres.test.ts'],
+    only: '24 a claim that was given back',
+  },
   {
     name: 'postgres-reaps-a-lease-that-was-renewed',
     file: `${STATEMENT}/job_requeue.sql`,
