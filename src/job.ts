@@ -137,8 +137,8 @@ export interface JobDefinition {
   /** Crashes in a row (dead thread, expired lease) after which the job is dead-lettered whatever its budget. */
   readonly maxCrashes: number
   readonly idempotencyKey: string | null
-  /** Jobs of a lane with the same key share its `maxPerKey`; null or absent: the job counts for none. */
-  readonly concurrencyKey?: string | null
+  /** Jobs of a lane with the same key share its `maxPerKey`; null: the job counts for none. */
+  readonly concurrencyKey: string | null
   readonly metadata: Readonly<Record<string, unknown>> | null
   readonly traceId: string | null
   /** How long the output is kept after completion; null: as long as the job itself. */

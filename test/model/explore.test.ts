@@ -54,6 +54,7 @@ const definition = (job: number): JobDefinition => ({
   retry: null,
   maxCrashes: 100,
   idempotencyKey: null,
+  concurrencyKey: null,
   metadata: null,
   traceId: null,
   keepResultMs: null,

@@ -44,7 +44,15 @@ const POLICY = { kind: 'fixed', attempts: 99, baseMs: 0, capMs: 0, jitter: 0 } a
 function definition(id: JobId, delay: number, priority: number): JobDefinition {
   return {
     ...{ id, type: 't', lane: LANE, payload: '', priority, runAt: null, delayMs: delay, deadlineAt: null },
-    ...{ timeoutMs: null, maxAttempts: 99, maxAttemptsFixed: true, retry: null, maxCrashes: 99, idempotencyKey: null },
+    ...{
+      timeoutMs: null,
+      maxAttempts: 99,
+      maxAttemptsFixed: true,
+      retry: null,
+      maxCrashes: 99,
+      idempotencyKey: null,
+      concurrencyKey: null,
+    },
     ...{ metadata: null, traceId: null, keepResultMs: null, replayOf: null },
   }
 }

@@ -24,6 +24,7 @@ const PLAIN: Omit<JobDefinition, 'id' | 'lane' | 'runAt' | 'deadlineAt'> = {
   retry: null,
   maxCrashes: 3,
   idempotencyKey: null,
+  concurrencyKey: null,
   metadata: null,
   traceId: null,
   keepResultMs: null,

@@ -31,6 +31,7 @@ export const job = (id: string, overrides: Partial<JobDefinition> = {}): JobDefi
   maxCrashes: 3,
   retry: null,
   idempotencyKey: null,
+  concurrencyKey: null,
   metadata: null,
   traceId: null,
   keepResultMs: null,

@@ -72,6 +72,7 @@ export class ScenarioClient {
       retry: RETRY,
       maxCrashes: 3,
       idempotencyKey: random.chance(0.2) ? `k${random.integer(0, 2)}` : null,
+      concurrencyKey: null,
       metadata: null,
       traceId: `r-${id}`,
       keepResultMs: null,

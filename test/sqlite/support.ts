@@ -71,6 +71,7 @@ export const job = (id: string, overrides: Partial<JobDefinition> = {}): JobDefi
   retry: null,
   maxCrashes: 3,
   idempotencyKey: null,
+  concurrencyKey: null,
   metadata: null,
   traceId: null,
   keepResultMs: null,

@@ -39,6 +39,7 @@ export function definition(overrides: Partial<JobDefinition> = {}): JobDefinitio
     retry: null,
     maxCrashes: 3,
     idempotencyKey: null,
+    concurrencyKey: null,
     metadata: null,
     traceId: null,
     keepResultMs: null,

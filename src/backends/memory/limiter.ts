@@ -30,7 +30,7 @@ export interface Taken {
   readonly throttle: Omit<Throttle, 'lane'> | null
 }
 
-const keyOf = ({ definition }: JobRow): string | null => definition.concurrencyKey ?? null
+const keyOf = ({ definition }: JobRow): string | null => definition.concurrencyKey
 
 /** How many of the rows have which key. */
 function tally(running: Iterable<JobRow>): { readonly inFlight: number; readonly keys: Map<string, number> } {

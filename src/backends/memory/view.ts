@@ -68,7 +68,7 @@ export function storedOf(row: JobRow, withValues: boolean): StoredJob {
     maxCrashes: definition.maxCrashes,
     retry: view.retry,
     idempotencyKey: definition.idempotencyKey,
-    concurrencyKey: definition.concurrencyKey ?? null,
+    concurrencyKey: definition.concurrencyKey,
     metadata: definition.metadata,
     traceId: definition.traceId,
     replayOf: definition.replayOf,
@@ -114,7 +114,7 @@ export function expiredOf({ definition, run }: JobRow, now: number): ExpiredLeas
 
 /** How many ready rows of its lane come first, up to `limit`; null: it is not ready. Looks at every row: for tests and small work. */
 export function aheadOf(row: JobRow | undefined, rows: Iterable<JobRow>, limit: number): number | null {
-  if (row?.state !== 'queued' || (row.definition.concurrencyKey ?? null) !== null) return null
+  if (row?.state !== 'queued' || row.definition.concurrencyKey !== null) return null
   let count = 0
   for (const other of rows) {
     if (count >= limit) break

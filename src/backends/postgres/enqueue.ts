@@ -61,7 +61,7 @@ function areAlike(jobs: readonly JobDefinition[]): boolean {
 
 const isPlain = ({ idempotencyKey, concurrencyKey, retry, metadata, traceId, replayOf }: JobDefinition): boolean =>
   idempotencyKey === null &&
-  (concurrencyKey ?? null) === null &&
+  concurrencyKey === null &&
   retry === null &&
   metadata === null &&
   traceId === null &&

@@ -34,7 +34,7 @@ function isUsual(job: JobDefinition): boolean {
     job.metadata === null &&
     job.timeoutMs === null &&
     job.idempotencyKey === null &&
-    (job.concurrencyKey ?? null) === null &&
+    job.concurrencyKey === null &&
     job.traceId === null &&
     job.keepResultMs === null &&
     job.replayOf === null &&
@@ -52,7 +52,7 @@ function optionsOf(job: JobDefinition): Options {
     ...(job.maxCrashes === USUAL.maxCrashes ? {} : { maxCrashes: job.maxCrashes }),
     ...(job.retry === null ? {} : { retry: job.retry }),
     ...(job.idempotencyKey === null ? {} : { idempotencyKey: job.idempotencyKey }),
-    ...((job.concurrencyKey ?? null) === null ? {} : { concurrencyKey: job.concurrencyKey as string }),
+    ...(job.concurrencyKey === null ? {} : { concurrencyKey: job.concurrencyKey }),
     ...(job.metadata === null ? {} : { metadata: job.metadata }),
     ...(job.traceId === null ? {} : { traceId: job.traceId }),
     ...(job.keepResultMs === null ? {} : { keepResultMs: job.keepResultMs }),
@@ -71,7 +71,7 @@ export function packDefinition(job: JobDefinition): RedisArgument {
 /** What the enqueue script must know of a job beside its definition; empty for one that is queued now at priority 0. */
 export function packSpec(job: JobDefinition): string {
   const { concurrencyKey } = job
-  if (concurrencyKey === null || concurrencyKey === undefined) return packPlaces(job)
+  if (concurrencyKey === null) return packPlaces(job)
   return `@${Buffer.byteLength(concurrencyKey)} ${concurrencyKey} ${packPlaces(job)}`
 }
 

@@ -93,7 +93,7 @@ export function enqueueRow(job: JobDefinition, isAdmitted: boolean): Row {
     replay_of: job.replayOf,
     keep_result_ms: job.keepResultMs,
     payload: job.payload,
-    concurrency_key: job.concurrencyKey ?? null,
+    concurrency_key: job.concurrencyKey,
     admitted: isAdmitted ? 1 : 0,
   }
 }
