@@ -1,16 +1,15 @@
 /** What users of job systems on PostgreSQL hit, by the number of the case. */
-
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { defineJob, type Holdfast, handle, isHoldfastError } from 'holdfast'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { channelOf } from '#dist/src/backends/postgres/channel.js'
-import { Child } from '../support/child.ts'
 import { eventsOf, rejection } from '../support/event.ts'
+import { firstStarts } from '../support/first-starts.ts'
 import { lookFor } from '../support/look.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { miscounts } from './dump.ts'
-import { PostgresStage } from './fault-stage.ts'
-import { openBackend } from './stage.ts'
+import { PostgresStage } from './stage.ts'
+import { openBackend } from './support.ts'
 
 const stage = new PostgresStage()
 const task = defineJob<unknown>('task', { maxCrashes: 100 })
@@ -34,16 +33,7 @@ const done = (hf: Holdfast, count: number): Promise<true> =>
 
 describe('C050 first starts', () => {
   it('of twenty processes at once in an empty database: all start, one made the tables, and every job runs once', async () => {
-    const children = Array.from({ length: 20 }, () => new Child('starter.mjs', [url, 'first']))
-    stage.defer(() => Promise.all(children.map((child) => child.kill())))
-    await Promise.all(
-      children.map((child) => lookFor('a start', async () => child.lines.includes('opened') || undefined)),
-    )
-    for (const child of children) child.tell('go')
-    const ran = (): string[] => children.flatMap(({ lines }) => lines.filter((line) => line.startsWith('ran')))
-    await lookFor('all have run', async () => ran().length >= 20 || undefined)
-    expect(new Set(ran()).size).toBe(20)
-    expect(children.map(({ errors }) => errors).join('')).toBe('')
+    await firstStarts(stage, url, 20)
     const applied = await query<{ times: number }>(
       'SELECT version, count(*)::integer AS times FROM holdfast.migration GROUP BY 1',
     )

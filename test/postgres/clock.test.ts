@@ -6,7 +6,7 @@ import type { Row } from '#dist/src/backends/sql/plan.js'
 import type { StatementName } from '#dist/src/backends/sql/statement-name.js'
 import { ServerClock } from '../support/clock/server-clock.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
-import { makeTables } from './stage.ts'
+import { makeTables } from './support.ts'
 
 const START_MS = 1_800_000_000_000
 const LATER_MS = START_MS + 60_000

@@ -8,7 +8,7 @@ import { claim, job } from '../sqlite/support.ts'
 import { eventually } from '../support/event.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { claimOne, put } from '../support/protocol.ts'
-import { openBackend } from './stage.ts'
+import { openBackend } from './support.ts'
 
 let server: PostgresServer
 let backend: PostgresBackend

@@ -8,7 +8,7 @@ import type { PostgresBackend } from '#dist/src/backends/postgres/backend.js'
 import type { JobDefinition } from '#dist/src/job.js'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { claimOne, complete, definition, settle, stored, ulid } from '../support/protocol.ts'
-import { openBackend } from './stage.ts'
+import { openBackend } from './support.ts'
 
 let server: PostgresServer
 let backend: PostgresBackend

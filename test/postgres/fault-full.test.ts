@@ -6,7 +6,7 @@ import { FullDisk } from '../support/disk/full-disk.ts'
 import { eventsOf, gate, rejection } from '../support/event.ts'
 import { lookFor } from '../support/look.ts'
 import { miscounts } from './dump.ts'
-import { PostgresStage } from './fault-stage.ts'
+import { PostgresStage } from './stage.ts'
 
 const stage = new PostgresStage()
 afterEach(() => stage.clear())

@@ -5,7 +5,7 @@ import type { PostgresBackend } from '#dist/src/backends/postgres/backend.js'
 import { Statements, valuesFor } from '#dist/src/backends/postgres/statement.js'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { definition } from '../support/protocol.ts'
-import { openBackend } from './stage.ts'
+import { openBackend } from './support.ts'
 
 const JOBS = 2_000
 const LIMIT = 3

@@ -6,7 +6,7 @@ import { ALL_STATES, MODEL_OPTIONS, MODEL_TIMEOUT_MS, modelRun, play } from '../
 import { excuseSameTime, Pair } from '../model/store-pair.ts'
 import { ServerClock } from '../support/clock/server-clock.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
-import { openBackend } from './stage.ts'
+import { openBackend } from './support.ts'
 
 const START_MS = 1_800_000_000_000
 

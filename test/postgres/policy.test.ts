@@ -9,7 +9,7 @@ import type { StatementName } from '#dist/src/backends/sql/statement-name.js'
 import { eventually } from '../support/event.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { claim, complete, definition, put, settle } from '../support/protocol.ts'
-import { openBackend } from './stage.ts'
+import { openBackend } from './support.ts'
 
 const statements = new Statements('holdfast')
 const ASKED = { worker_id: 'other', nonce: 'n', lease_ms: 60_000, force: 0, ordinal: 0 }

@@ -8,7 +8,7 @@ import { PostgresServer } from '../support/postgres-server.ts'
 import { type Acknowledged, acknowledgedBy, missing } from '../support/power/acknowledged.ts'
 import { type Loss, PowerCut } from '../support/power/power-cut.ts'
 import { miscounts } from './dump.ts'
-import { openBackend } from './stage.ts'
+import { openBackend } from './support.ts'
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {

@@ -7,6 +7,7 @@ import type { Client } from 'pg'
 import type { PostgresBackend } from '#dist/src/backends/postgres/backend.js'
 import { isHoldfastError } from '#dist/src/errors.js'
 import type { Glimpse, Seen } from '../scenario/glimpse.ts'
+import { severAt } from '../scenario/sever.ts'
 import type { ScenarioBackend, ScenarioStore } from '../scenario/store.ts'
 import type { SeededRandom } from '../simulation/random.ts'
 import { recount } from '../sql/recount.ts'
@@ -16,7 +17,7 @@ import { PostgresServer } from '../support/postgres-server.ts'
 import { isAnswered, isQuery } from '../support/postgres-traffic.ts'
 import { FaultProxy } from '../support/proxy.ts'
 import { dumpTables } from './dump.ts'
-import { openBackend } from './stage.ts'
+import { openBackend } from './support.ts'
 
 const NAMESPACE = 'scenario'
 const TABLES = ['job', 'archive', 'attempt', 'key', 'counter', 'lane']
@@ -106,24 +107,12 @@ export class PostgresScenarioStore implements ScenarioStore {
 
   async arm(random: SeededRandom): Promise<void> {
     if (random.chance(0.05)) return this.lock()
-    const place = random.pick([1, 1, 1, 2, 2, 3, 4, 5])
-    let seen = 0
-    const isPlace = (request: Buffer): boolean => {
+    const place = {
+      nth: random.pick([1, 1, 1, 2, 2, 3, 4, 5]),
       // When plans are made anew is up to the real time.
-      if (!isQuery(request) || request.includes('DISCARD PLANS')) return false
-      seen += 1
-      return seen === place
+      counts: (request: Buffer) => isQuery(request) && !request.includes('DISCARD PLANS'),
     }
-    const { proxy } = this
-    if (random.chance(0.75)) proxy.set({ mode: 'cutReply', when: isPlace, until: isAnswered, times: 1 })
-    else {
-      const when = (request: Buffer): boolean => {
-        const isHit = isPlace(request)
-        if (isHit) setImmediate(() => proxy.reset())
-        return isHit
-      }
-      proxy.set({ mode: 'dropRequests', when, times: 1 })
-    }
+    severAt(this.proxy, place, random.chance(0.75) ? 'reply' : 'request', isAnswered)
   }
 
   async disarm(): Promise<void> {

@@ -1,19 +1,11 @@
-/** A PostgreSQL store of a test: its tables made, opened with what a test does not care about. */
-import type { BackendOptions } from '#dist/src/backends/backend.js'
-import { PostgresBackend } from '#dist/src/backends/postgres/backend.js'
-import { parsePostgresUrl } from '#dist/src/backends/postgres/url.js'
-import type { PostgresServer } from '../support/postgres-server.ts'
-import { storeOptions } from '../support/store-options.ts'
+/** What a test of faults on PostgreSQL needs, all of it gone at its end. */
+import { PostgresServer, type PostgresServerOptions } from '../support/postgres-server.ts'
+import { Stage } from '../support/stage.ts'
 
-export async function makeTables(server: PostgresServer): Promise<void> {
-  const store = await openBackend(server.url, 'first')
-  await store.close()
-}
-
-export function openBackend(
-  url: string,
-  namespace: string,
-  options: Partial<BackendOptions> = {},
-): Promise<PostgresBackend> {
-  return PostgresBackend.open({ ...storeOptions(namespace, options), location: parsePostgresUrl(url) })
+export class PostgresStage extends Stage {
+  async server(options: PostgresServerOptions = {}): Promise<PostgresServer> {
+    const server = await PostgresServer.start(options)
+    this.defer(() => server.stop())
+    return server
+  }
 }

@@ -13,7 +13,7 @@ import { partsOf } from '#dist/src/backends/sqlite/statement.js'
 import { openStore } from '../sqlite/support.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { claimOf, claimOne, complete, put, release, settle } from '../support/protocol.ts'
-import { openBackend } from './stage.ts'
+import { openBackend } from './support.ts'
 
 const NAMES: readonly StatementName[] = [...SHARED_STATEMENTS, ...POSTGRES_STATEMENTS]
 const statements = new Statements('holdfast')

@@ -15,7 +15,7 @@ import { lookFor } from '../support/look.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { dumpTables, miscounts } from './dump.ts'
 import { open } from './opening.ts'
-import { openBackend } from './stage.ts'
+import { openBackend } from './support.ts'
 
 const BATCH = 1_000
 const BATCHES = 12

@@ -5,7 +5,7 @@ import type { PostgresBackend } from '#dist/src/backends/postgres/backend.js'
 import { ServerClock } from '../support/clock/server-clock.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { claimOne, put, settle } from '../support/protocol.ts'
-import { openBackend } from './stage.ts'
+import { openBackend } from './support.ts'
 
 const DAY_MS = 86_400_000
 const START_MS = 20_000 * DAY_MS + DAY_MS / 2

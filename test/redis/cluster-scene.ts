@@ -10,7 +10,7 @@ import { lookFor } from '../support/look.ts'
 import { type RedisCluster, slotOf } from '../support/redis-cluster.ts'
 import { type Dump, Dumper } from './dump.ts'
 import { recount } from './recount.ts'
-import { Stage } from './stage.ts'
+import { RedisStage } from './stage.ts'
 
 /** Polls as by default, so that a start within half of a second was a wake-up. */
 const WORKER = { lease: 2000, reap: 200, concurrency: 4, workMs: 10 } as const
@@ -51,7 +51,7 @@ export async function dumpOf(cluster: RedisCluster, namespace: string): Promise<
 }
 
 export class ClusterScene {
-  readonly stage = new Stage()
+  readonly stage = new RedisStage()
   readonly cluster: RedisCluster
   readonly lanes: readonly string[]
   readonly hf: Holdfast
@@ -59,7 +59,7 @@ export class ClusterScene {
   readonly #producers: readonly Child[]
 
   private constructor(parts: {
-    readonly stage: Stage
+    readonly stage: RedisStage
     readonly cluster: RedisCluster
     readonly lanes: readonly string[]
     readonly hf: Holdfast
@@ -76,7 +76,7 @@ export class ClusterScene {
 
   /** Resolves when every lane has had work done. `isSplit`: the lanes of each primary have a worker process of their own. */
   static async start(cluster: RedisCluster, url: string, isSplit = false): Promise<ClusterScene> {
-    const stage = new Stage()
+    const stage = new RedisStage()
     const { namespace } = stage
     const path = await stage.file('ledger')
     writeFileSync(path, '')

@@ -6,7 +6,7 @@ import { lookFor } from '../support/look.ts'
 import { RedisCluster } from '../support/redis-cluster.ts'
 import { dumpOf, slotOfLane } from './cluster-scene.ts'
 import { recount } from './recount.ts'
-import { Stage } from './stage.ts'
+import { RedisStage } from './stage.ts'
 
 const NAMESPACE = 'default'
 const LANES = ['images', 'mail', 'billing', 'reports', 'sync']
@@ -17,7 +17,7 @@ const requests = (count: number, input = {}) =>
   tasks.flatMap((job) => Array.from({ length: count }, () => ({ job, input })))
 
 let cluster: RedisCluster
-const stage = new Stage()
+const stage = new RedisStage()
 
 beforeAll(async () => {
   cluster = await RedisCluster.start({ appendOnly: true, replicas: 0 })

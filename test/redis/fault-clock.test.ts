@@ -4,9 +4,9 @@ import { afterEach, expect, it } from 'vitest'
 import type { ServerClock } from '../support/clock/server-clock.ts'
 import { gate } from '../support/event.ts'
 import { lookFor } from '../support/look.ts'
-import { QUICK, Stage, unexplained } from './stage.ts'
+import { QUICK, RedisStage, unexplained } from './stage.ts'
 
-const stage = new Stage()
+const stage = new RedisStage()
 afterEach(() => stage.clear())
 
 const SECOND = 1_000

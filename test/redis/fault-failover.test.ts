@@ -7,9 +7,9 @@ import { codeOf, eventsOf, gate } from '../support/event.ts'
 import { lookFor } from '../support/look.ts'
 import type { FaultProxy } from '../support/proxy.ts'
 import type { RedisServer } from '../support/redis-server.ts'
-import { miscounts, Stage } from './stage.ts'
+import { miscounts, RedisStage } from './stage.ts'
 
-const stage = new Stage()
+const stage = new RedisStage()
 afterEach(() => stage.clear())
 
 const task = defineJob<string>('task', { maxCrashes: 100 })

@@ -5,9 +5,9 @@ import { FullDisk } from '../support/disk/full-disk.ts'
 import { eventsOf, gate, rejection } from '../support/event.ts'
 import { lookFor } from '../support/look.ts'
 import type { RedisServer } from '../support/redis-server.ts'
-import { miscounts, QUICK, Stage } from './stage.ts'
+import { miscounts, QUICK, RedisStage } from './stage.ts'
 
-const stage = new Stage()
+const stage = new RedisStage()
 afterEach(() => stage.clear())
 
 const task = defineJob<unknown>('task', { maxCrashes: 100 })
@@ -20,7 +20,7 @@ async function limitMemory(server: RedisServer, roomBytes: number): Promise<void
 
 /** Enqueues until the store is full; gives the ids that it took, and the error. */
 async function fill(
-  hf: Awaited<ReturnType<Stage['client']>>,
+  hf: Awaited<ReturnType<RedisStage['client']>>,
 ): Promise<{ readonly ids: string[]; readonly error: unknown }> {
   const ids: string[] = []
   for (;;) {

@@ -7,9 +7,9 @@ import { type Ledger, readLedger, violations } from '../chaos/ledger.ts'
 import { Child } from '../support/child.ts'
 import { lookFor } from '../support/look.ts'
 import type { FaultProxy } from '../support/proxy.ts'
-import { miscounts, QUICK, Stage } from './stage.ts'
+import { miscounts, QUICK, RedisStage } from './stage.ts'
 
-const stage = new Stage()
+const stage = new RedisStage()
 afterEach(() => stage.clear())
 
 const scripts = loadCatalog()

@@ -8,9 +8,9 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { eventsOf, rejection } from '../support/event.ts'
 import { lookFor } from '../support/look.ts'
 import type { RedisServer } from '../support/redis-server.ts'
-import { miscounts, QUICK, Stage, unexplained } from './stage.ts'
+import { miscounts, QUICK, RedisStage, unexplained } from './stage.ts'
 
-const stage = new Stage()
+const stage = new RedisStage()
 afterEach(() => stage.clear())
 
 const task = defineJob<{ workMs?: number }>('task', { maxCrashes: 100 })

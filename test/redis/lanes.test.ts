@@ -3,9 +3,9 @@ import { setTimeout } from 'node:timers/promises'
 import { defineJob, handle } from 'holdfast'
 import { afterEach, expect, it } from 'vitest'
 import { lookFor } from '../support/look.ts'
-import { QUICK, Stage } from './stage.ts'
+import { QUICK, RedisStage } from './stage.ts'
 
-const stage = new Stage()
+const stage = new RedisStage()
 afterEach(() => stage.clear())
 
 const task = defineJob<null>('task')

@@ -4,9 +4,9 @@ import { pino } from 'pino'
 import { afterEach, expect, it } from 'vitest'
 import { connectionIsCut, type KeeperStage, keeperOf, threadDies } from '../support/keeper-scene.ts'
 import type { RedisServer } from '../support/redis-server.ts'
-import { Stage } from './stage.ts'
+import { RedisStage } from './stage.ts'
 
-const stage = new Stage()
+const stage = new RedisStage()
 afterEach(() => stage.clear())
 
 async function scene(): Promise<{ readonly server: RedisServer; readonly on: KeeperStage }> {

@@ -6,11 +6,12 @@ import { connect, defineJob, handle } from 'holdfast'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Child } from '../support/child.ts'
 import { freePort } from '../support/free-port.ts'
+import { LINGER_MS, lingeredMs, stopsWhileAway, WAYS_AWAY } from '../support/leaver.ts'
 import { lookFor } from '../support/look.ts'
 import type { RedisServer } from '../support/redis-server.ts'
-import { QUICK, Stage } from './stage.ts'
+import { QUICK, RedisStage } from './stage.ts'
 
-const stage = new Stage()
+const stage = new RedisStage()
 afterEach(() => stage.clear())
 
 const task = defineJob<null>('task')
@@ -41,17 +42,6 @@ describe('C031 an idle worker whose server goes away', () => {
 })
 
 describe('C022 C023 C024 C035 C036 processes', () => {
-  const LINGER_MS = 1_500
-
-  /** From the last word of the script to the end of the process. */
-  async function lingeredMs(child: Child): Promise<number> {
-    const [, closed] = (await child.line('closed')).split(' ')
-    const [, exit] = (await child.line('exit')).split(' ')
-    await child.exited
-    expect(child.lines.filter((line) => line.startsWith('unhandled'))).toEqual([])
-    return Number(exit) - Number(closed)
-  }
-
   it('C035 nobody listens: one typed rejection that names the address, nothing unhandled, the process ends', async () => {
     const port = await freePort()
     const child = stage.child('leaver.mjs', `redis://127.0.0.1:${port}`, 'absent')
@@ -77,22 +67,11 @@ describe('C022 C023 C024 C035 C036 processes', () => {
     expect((await (await stage.client(server.url)).get(id))?.state).toBe('queued')
   })
 
-  it.each(['cut', 'blackhole'])(
+  it.each(WAYS_AWAY)(
     'C022 a worker stops within its deadline and its process ends while the server is away: %s',
     async (how) => {
-      const server = await stage.server()
-      const proxy = await stage.proxy(server)
-      const child = stage.child('leaver.mjs', proxy.url, 'worker')
-      await child.line('ready')
-      if (how === 'cut') {
-        proxy.set('refuse')
-        proxy.reset()
-      } else proxy.set('blackhole')
-      child.tell('stop')
-      const [, stopMs] = (await child.line('stopped')).split(' ')
-      // Its deadline and the silence after it; the rest is for a busy machine.
-      expect(Number(stopMs)).toBeLessThan(4_000)
-      expect(await lingeredMs(child)).toBeLessThan(LINGER_MS)
+      const proxy = await stage.proxy(await stage.server())
+      await stopsWhileAway(stage.child('leaver.mjs', proxy.url, 'worker'), proxy, how)
     },
   )
 

@@ -8,6 +8,7 @@ import { isHoldfastError } from '#dist/src/errors.js'
 import { loadCatalog } from '#dist/src/lua/catalog.js'
 import { LANES } from '../scenario/client.ts'
 import type { Glimpse, Seen } from '../scenario/glimpse.ts'
+import { severAt } from '../scenario/sever.ts'
 import type { ScenarioStore } from '../scenario/store.ts'
 import type { SeededRandom } from '../simulation/random.ts'
 import { ServerClock } from '../support/clock/server-clock.ts'
@@ -80,24 +81,12 @@ export class RedisScenarioStore implements ScenarioStore {
   }
 
   async arm(random: SeededRandom): Promise<void> {
-    const { proxy } = this
-    const place = random.pick([1, 1, 1, 2, 3])
-    let seen = 0
-    const isPlace = (request: Buffer): boolean => {
+    const place = {
+      nth: random.pick([1, 1, 1, 2, 3]),
       // Nobody waits for wake-ups, so when they are sent is up to the moment.
-      if (request.includes(':wake:')) return false
-      seen += 1
-      return seen === place
+      counts: (request: Buffer) => !request.includes(':wake:'),
     }
-    if (random.chance(0.6)) proxy.set({ mode: 'cutReply', when: isPlace, times: 1 })
-    else {
-      const when = (request: Buffer): boolean => {
-        const isHit = isPlace(request)
-        if (isHit) setImmediate(() => proxy.reset())
-        return isHit
-      }
-      proxy.set({ mode: 'dropRequests', when, times: 1 })
-    }
+    severAt(this.proxy, place, random.chance(0.6) ? 'reply' : 'request')
   }
 
   async disarm(): Promise<void> {

@@ -1,34 +1,17 @@
-/** What a test of faults needs, all of it gone at its end: servers, proxies, clients, processes, each in its own namespace. */
-import { randomBytes } from 'node:crypto'
+/** What a test of faults on Redis needs, all of it gone at its end, and what it counts there. */
 import { join } from 'node:path'
-import { type ConnectOptions, connect, type Holdfast, type WorkerOptions } from 'holdfast'
-import { Child } from '../support/child.ts'
+import type { Holdfast, WorkerOptions } from 'holdfast'
 import { ServerClock } from '../support/clock/server-clock.ts'
-import { FaultProxy } from '../support/proxy.ts'
 import { RedisServer, type RedisServerOptions } from '../support/redis-server.ts'
 import { ServerFolder } from '../support/server-process.ts'
+import { Stage } from '../support/stage.ts'
 import { Dumper } from './dump.ts'
 import { recount } from './recount.ts'
-
-// What clients and their processes would warn of is what these tests do to them.
-process.env.HOLDFAST_LOG ??= 'silent'
 
 /** Quick enough that a lost lease is seen within a second. */
 export const QUICK = { lease: 600, reap: 100, poll: 100 } as const satisfies Partial<WorkerOptions>
 
-export class Stage {
-  readonly namespace = `t${randomBytes(5).toString('hex')}`
-  readonly #closers: (() => Promise<unknown>)[] = []
-
-  /** Ends everything, the latest first. */
-  async clear(): Promise<void> {
-    for (const close of this.#closers.splice(0).reverse()) await close()
-  }
-
-  defer(close: () => Promise<unknown>): void {
-    this.#closers.push(close)
-  }
-
+export class RedisStage extends Stage {
   async server(options: RedisServerOptions = {}): Promise<RedisServer> {
     const server = await RedisServer.start({ appendOnly: true, appendFsync: 'always', ...options })
     this.defer(() => server.stop())
@@ -39,25 +22,6 @@ export class Stage {
     const clock = await ServerClock.make()
     this.defer(() => clock.remove())
     return clock
-  }
-
-  async proxy(server: { readonly port: number }): Promise<FaultProxy> {
-    const proxy = await FaultProxy.start({ upstream: server.port })
-    this.defer(() => proxy.close())
-    return proxy
-  }
-
-  /** A client; warnings are not written. */
-  async client(url: string, options: ConnectOptions = {}): Promise<Holdfast> {
-    const hf = await connect(url, { namespace: this.namespace, ...options })
-    this.defer(() => hf.close())
-    return hf
-  }
-
-  child(script: string, url: string, ...args: readonly string[]): Child {
-    const child = new Child(script, [url, this.namespace, ...args])
-    this.defer(() => child.kill())
-    return child
   }
 
   /** A file of its own folder. */

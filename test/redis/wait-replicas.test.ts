@@ -13,10 +13,10 @@ import { lookFor } from '../support/look.ts'
 import { definition, put } from '../support/protocol.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 import { ECHO, INCREMENT, open } from './opening.ts'
-import { Stage } from './stage.ts'
+import { RedisStage } from './stage.ts'
 
 const task = defineJob('task')
-const stage = new Stage()
+const stage = new RedisStage()
 let primary: RedisServer
 let replica: RedisServer
 let url: string

@@ -4,33 +4,21 @@ import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { connect, defineJob, handle } from 'holdfast'
 import { afterEach, describe, expect, it } from 'vitest'
-import { Child } from '../support/child.ts'
 import { eventsOf, rejection } from '../support/event.ts'
+import { firstStarts } from '../support/first-starts.ts'
 import { lookFor } from '../support/look.ts'
+import { Stage } from '../support/stage.ts'
 import { miscounts } from './dump.ts'
 import { freshPath } from './support.ts'
 
-process.env.HOLDFAST_LOG ??= 'silent'
-
-const closers: (() => Promise<unknown> | unknown)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+const stage = new Stage()
+afterEach(() => stage.clear())
 
 const task = defineJob<unknown>('task')
 
 it('C050 first starts of ten processes at once in one file: all start, one made the tables, and every job runs once', async () => {
   const path = freshPath()
-  const children = Array.from({ length: 10 }, () => new Child('starter.mjs', [`sqlite:${path}`, 'first']))
-  closers.push(() => Promise.all(children.map((child) => child.kill())))
-  await Promise.all(
-    children.map((child) => lookFor('a start', async () => child.lines.includes('opened') || undefined)),
-  )
-  for (const child of children) child.tell('go')
-  const ran = (): string[] => children.flatMap(({ lines }) => lines.filter((line) => line.startsWith('ran')))
-  await lookFor('all have run', async () => ran().length >= 10 || undefined)
-  expect(new Set(ran()).size).toBe(10)
-  expect(children.map(({ errors }) => errors).join('')).toBe('')
+  const children = await firstStarts(stage, `sqlite:${path}`, 10)
   for (const child of children) child.tell('stop')
   await Promise.all(children.map((child) => child.exited))
   expect(miscounts(path)).toEqual([])
@@ -39,11 +27,11 @@ it('C050 first starts of ten processes at once in one file: all start, one made 
 it('C050 a worker beside a migration that adds goes on; by one that breaks with its release it is stopped with a clear message', async () => {
   const path = freshPath()
   const hf = await connect(`sqlite:${path}`)
-  closers.push(() => hf.close())
+  stage.defer(() => hf.close())
   const worker = await hf.worker({ handlers: [handle(task, () => 1)], poll: 50 })
   const errors = eventsOf(worker, 'error')
   const later = new Database(path)
-  closers.push(() => later.close())
+  stage.defer(() => later.close())
   const record = (version: number, breaking: 0 | 1) =>
     later.prepare("INSERT INTO holdfast_migration VALUES (?, 'later', 'x', ?, 0)").run(version, breaking)
   later.exec('ALTER TABLE holdfast_job ADD COLUMN later INTEGER NOT NULL DEFAULT 7')

@@ -1,33 +1,26 @@
-/** What a test of faults on PostgreSQL needs, all of it gone at its end. */
+/** What a test of faults needs in any store, all of it gone at its end: proxies, clients and processes, in a namespace of its own. */
 import { randomBytes } from 'node:crypto'
 import { type ConnectOptions, connect, type Holdfast } from 'holdfast'
-import { Child } from '../support/child.ts'
-import { PostgresServer, type PostgresServerOptions } from '../support/postgres-server.ts'
-import { FaultProxy } from '../support/proxy.ts'
+import { Child } from './child.ts'
+import { FaultProxy } from './proxy.ts'
 
 // What clients and their processes would warn of is what these tests do to them.
 process.env.HOLDFAST_LOG ??= 'silent'
 
-export class PostgresStage {
+export class Stage {
   readonly namespace = `t${randomBytes(5).toString('hex')}`
-  readonly #closers: (() => Promise<unknown>)[] = []
+  readonly #closers: (() => unknown)[] = []
 
   /** Ends everything, the latest first. */
   async clear(): Promise<void> {
     for (const close of this.#closers.splice(0).reverse()) await close()
   }
 
-  defer(close: () => Promise<unknown>): void {
+  defer(close: () => unknown): void {
     this.#closers.push(close)
   }
 
-  async server(options: PostgresServerOptions = {}): Promise<PostgresServer> {
-    const server = await PostgresServer.start(options)
-    this.defer(() => server.stop())
-    return server
-  }
-
-  async proxy(server: PostgresServer): Promise<FaultProxy> {
+  async proxy(server: { readonly port: number }): Promise<FaultProxy> {
     const proxy = await FaultProxy.start({ upstream: server.port })
     this.defer(() => proxy.close())
     return proxy
