@@ -6,7 +6,7 @@
 import type { Client } from 'pg'
 import type { PostgresBackend } from '#dist/src/backends/postgres/backend.js'
 import { isHoldfastError } from '#dist/src/errors.js'
-import type { Glimpse, Seen } from '../scenario/glimpse.ts'
+import { type Glimpse, letterOf, type Seen } from '../scenario/glimpse.ts'
 import { severAt } from '../scenario/sever.ts'
 import type { ScenarioBackend, ScenarioStore } from '../scenario/store.ts'
 import type { SeededRandom } from '../simulation/random.ts'
@@ -29,15 +29,6 @@ const QUICK = {
 /** Hints are told when the time has come for it, which is no matter of the seed. */
 const PARAMETERS = { connections: '1', notify: 'off', listen: 'off' }
 
-const LETTERS: Readonly<Record<string, string>> = {
-  scheduled: 'S',
-  queued: 'Q',
-  retry_wait: 'W',
-  running: 'R',
-  completed: 'C',
-  cancelled: 'K',
-  dlq: 'D',
-}
 const LOOK = `SELECT id, state, token, attempts, lease_expires_at::float8 AS expires_at, cancel_requested FROM holdfast.job
   UNION ALL SELECT id, state, token, attempts, NULL, false FROM holdfast.archive ORDER BY id`
 
@@ -227,6 +218,6 @@ const reached = (backend: PostgresBackend): Promise<unknown> =>
 const isNotDone = (error: unknown): boolean => isHoldfastError(error) && error.details.outcome === 'notDone'
 
 function seen({ state, token, attempts, expires_at: expiresAt, cancel_requested: isCancelled }: LookRow): Seen {
-  const letter = state === 'running' && isCancelled ? 'X' : (LETTERS[state] ?? '?')
+  const letter = letterOf(state, isCancelled)
   return { state: letter, token: token ?? '', attempts, expiresAt }
 }

@@ -5,8 +5,22 @@
 import type { MessageType, Request, Settlement } from '#dist/src/backends/protocol/index.js'
 import type { Fact } from '../simulation/history.ts'
 
+const LETTERS: Readonly<Record<string, string>> = {
+  scheduled: 'S',
+  queued: 'Q',
+  retry_wait: 'W',
+  running: 'R',
+  completed: 'C',
+  cancelled: 'K',
+  dlq: 'D',
+}
+
+/** The letter of a state as tables name it. */
+export const letterOf = (state: string, isCancelRequested: boolean): string =>
+  state === 'running' && isCancelRequested ? 'X' : (LETTERS[state] ?? '?')
+
 /**
- * Letters of states: Q queued, W to be retried, R running, X running and to be cancelled, C completed, K cancelled, D dead. `-`: not run
+ * Letters of states: S scheduled, Q queued, W to be retried, R running, X running and to be cancelled, C completed, K cancelled, D dead. `-`: not run
  * yet, where the store does not tell more.
  */
 export interface Seen {

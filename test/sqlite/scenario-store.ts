@@ -14,7 +14,7 @@ import { StoreHost } from '#dist/src/backends/sqlite/host.js'
 import type { SqliteStore } from '#dist/src/backends/sqlite/store.js'
 import type { FromThread } from '#dist/src/backends/sqlite/thread-messages.js'
 import { HoldfastError } from '#dist/src/errors.js'
-import type { Glimpse, Seen } from '../scenario/glimpse.ts'
+import { type Glimpse, letterOf, type Seen } from '../scenario/glimpse.ts'
 import type { ScenarioBackend, ScenarioStore } from '../scenario/store.ts'
 import type { SeededRandom } from '../simulation/random.ts'
 import { recount } from '../sql/recount.ts'
@@ -24,15 +24,6 @@ import { ManualClock, openStore, surroundingsOf } from './support.ts'
 /** In memory where there is such a place: no power is cut here, so nothing has to wait for a disk. */
 const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 
-const LETTERS: Readonly<Record<string, string>> = {
-  scheduled: 'S',
-  queued: 'Q',
-  retry_wait: 'W',
-  running: 'R',
-  completed: 'C',
-  cancelled: 'K',
-  dlq: 'D',
-}
 const LOOK = `SELECT id, state, token, attempts, lease_expires_at, cancel_requested FROM holdfast_job
   UNION ALL SELECT id, state, token, attempts, NULL, 0 FROM holdfast_archive ORDER BY id`
 
@@ -240,6 +231,6 @@ export class SqliteScenarioStore implements ScenarioStore {
 }
 
 function seen(row: LookRow): Seen {
-  const letter = row.state === 'running' && row.cancel_requested === 1 ? 'X' : (LETTERS[row.state] ?? '?')
+  const letter = letterOf(row.state, row.cancel_requested === 1)
   return { state: letter, token: row.token ?? '', attempts: row.attempts, expiresAt: row.lease_expires_at }
 }

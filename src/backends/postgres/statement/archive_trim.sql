@@ -15,11 +15,4 @@ gone AS (
   ))
   RETURNING archive.ns, archive.lane, archive.state, archive.id, archive.idempotency_key
 ),
-counted AS (
-  INSERT INTO holdfast.counter (ns, lane, state, jobs) SELECT ns, lane, state, -count(*) FROM gone GROUP BY 1, 2, 3
-),
-unkeyed AS (
-  DELETE FROM holdfast.key AS key USING gone
-  WHERE key.ns = gone.ns AND key.lane = gone.lane AND key.key = gone.idempotency_key AND key.id = gone.id
-)
-SELECT 1 FROM gone
+--@include forgetting
