@@ -14,7 +14,7 @@ export interface PlainLimits {
 }
 
 /** `text`, well-formed and no longer than `chars`; one that was cut ends with an ellipsis. */
-export function boundedText(text: string, chars: number): string {
+function boundedText(text: string, chars: number): string {
   const cut = text.length > chars ? `${text.slice(0, chars - 1)}…` : text
   return cut.toWellFormed()
 }
@@ -33,7 +33,7 @@ export function boundedBytes(text: string, bytes: number): string {
 }
 
 /** The value of a property that is plain data; undefined when a getter or a trap would have to run, or it is not there. */
-export function ownData(value: object, key: string): unknown {
+function ownData(value: object, key: string): unknown {
   try {
     return Object.getOwnPropertyDescriptor(value, key)?.value
   } catch {

@@ -2,7 +2,7 @@
 import type { ClaimedJob } from '../backends/protocol/index.ts'
 import { type ErrorCode, HoldfastError } from '../errors.ts'
 
-export const deadlineExceeded = ({ id }: ClaimedJob): HoldfastError =>
+const deadlineExceeded = ({ id }: ClaimedJob): HoldfastError =>
   new HoldfastError('DEADLINE_EXCEEDED', 'the deadline of the job passed while it ran', { details: { jobId: id } })
 
 export const timedOut = ({ id, timeoutMs }: ClaimedJob): HoldfastError =>

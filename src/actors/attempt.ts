@@ -53,7 +53,7 @@ export interface AttemptEnvironment {
 }
 
 /** The policy that a job without its own has by precedence: contract, queue, worker; null: the built-in default. */
-export function inheritedRetry(env: AttemptEnvironment, job: ClaimedJob): RetryOption | null {
+function inheritedRetry(env: AttemptEnvironment, job: ClaimedJob): RetryOption | null {
   return env.handlers.get(job.type)?.contract.retry ?? env.queueRetry.get(job.lane) ?? env.defaultRetry
 }
 

@@ -8,7 +8,7 @@ import { boundedBytes, toPlain } from '../plain-data.ts'
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-export const LINE_BYTES_MAX = 2_048
+const LINE_BYTES_MAX = 2_048
 const MESSAGE_BYTES_MAX = 1_024
 const FIELDS = { depth: 4, parts: 100, chars: 512 }
 const STACK_LINES_MAX = 6

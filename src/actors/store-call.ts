@@ -152,7 +152,7 @@ function unanswered(name: string, type: MessageType, deadlineMs: number): Holdfa
 const closed = (): HoldfastError => new HoldfastError('CLOSED', 'the client was closed')
 
 /** What an error of a call says about its effect; unknown unless the store said more. */
-export function callOutcome(error: HoldfastError): FailedCallOutcome {
+function callOutcome(error: HoldfastError): FailedCallOutcome {
   const { outcome } = error.details
   return outcome === 'notDone' || outcome === 'refused' ? outcome : 'unknown'
 }

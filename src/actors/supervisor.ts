@@ -11,7 +11,7 @@ export interface RestartPolicy {
   readonly windowMs: number
 }
 
-export const RESTART_POLICY: RestartPolicy = { restartsMax: 3, windowMs: 60_000 }
+const RESTART_POLICY: RestartPolicy = { restartsMax: 3, windowMs: 60_000 }
 
 type Child = Pick<Actor<never>, 'name' | 'start' | 'stop' | 'restart' | 'supervise'>
 

@@ -14,7 +14,7 @@ export type OptionTable = NonNullable<ParseArgsConfig['options']>
 export type FlagValues = Readonly<Record<string, string | boolean | undefined>>
 
 /** What every command takes. */
-export const GLOBAL_OPTIONS = {
+const GLOBAL_OPTIONS = {
   url: { type: 'string' },
   namespace: { type: 'string' },
   json: { type: 'boolean' },

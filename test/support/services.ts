@@ -158,7 +158,7 @@ function missing({ what, programs, image, packages }: Need, { local, noContainer
 const run = promisify(execFile)
 const POLICY = '/usr/sbin/policy-rc.d'
 
-export const thisMachine: Surroundings = {
+const thisMachine: Surroundings = {
   names: (folder) => readdir(folder).catch(() => []),
   version: async (program) => {
     try {

@@ -84,7 +84,7 @@ export class Statements {
 }
 
 /** A value as one text: JSON as it is, bytes in hexadecimal behind a mark, nothing as an empty row of bytes. */
-export function valueText(value: Payload): string {
+function valueText(value: Payload): string {
   if (typeof value === 'string') return value === '' ? BYTES_MARK : value
   return BYTES_MARK + Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('hex')
 }

@@ -49,12 +49,7 @@ export interface PolicyChange extends Partial<LaneLimits> {
   readonly paused?: boolean
 }
 
-export const THROTTLE_REASONS = [
-  'IN_FLIGHT_EXCEEDED',
-  'RATE_EXCEEDED',
-  'KEY_LIMIT_EXCEEDED',
-  'ENQUEUE_RATE_EXCEEDED',
-] as const
+const THROTTLE_REASONS = ['IN_FLIGHT_EXCEEDED', 'RATE_EXCEEDED', 'KEY_LIMIT_EXCEEDED', 'ENQUEUE_RATE_EXCEEDED'] as const
 
 /** Why a claim was given less than it could have run, or an enqueue was refused. */
 export type ThrottleReason = (typeof THROTTLE_REASONS)[number]

@@ -37,12 +37,7 @@ export const REDIS_CAPABILITIES: Capabilities = Object.freeze({
 })
 
 /** What this server promises: jobs outlive it only if it writes them down, and evicts none. */
-export function capabilitiesOf({
-  isAofEnabled,
-  appendFsync,
-  maxmemoryPolicy,
-  waitReplicas,
-}: ServerFacts): Capabilities {
+function capabilitiesOf({ isAofEnabled, appendFsync, maxmemoryPolicy, waitReplicas }: ServerFacts): Capabilities {
   const isKept = isAofEnabled && (maxmemoryPolicy === 'noeviction' || maxmemoryPolicy.startsWith('volatile-'))
   const onDisk = appendFsync === 'always' ? 'always' : appendFsync === 'no' ? 'none' : 'everysec'
   const durability = !isKept ? 'none' : waitReplicas > 0 ? 'replicated' : onDisk

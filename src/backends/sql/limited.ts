@@ -14,7 +14,7 @@ import { holdersOf, isAnyParked } from './policy.ts'
 import { bucketOf, type GateRow, type LaneRow, limitsOf } from './policy-row.ts'
 
 /** Keys with parked jobs that one claim looks at; the next one goes on behind them. */
-export const KEYS_MAX = 250
+const KEYS_MAX = 250
 /** Jobs that one claim parks. */
 const LOOKED_MAX = 1_000
 const BATCH = 100

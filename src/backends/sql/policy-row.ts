@@ -1,5 +1,5 @@
 /** The rows in which policies are kept, and what they say. */
-import { type Bucket, limitsClaims, NO_LIMITS } from '../limits.ts'
+import { type Bucket, NO_LIMITS } from '../limits.ts'
 import type { LaneLimits, LanePolicy, RateLimit } from '../protocol/index.ts'
 import type { Row } from './plan.ts'
 
@@ -46,7 +46,7 @@ export function limitsOf(row: LaneRow | undefined, gate: GateRow | undefined): L
   return { maxInFlight: row.max_in_flight, rate, maxPerKey: row.max_per_key, enqueueRate }
 }
 
-/** What `lane_set` is given. `isLimited`: claims must look even without a limit, since jobs are set aside. */
+/** What `lane_set` is given. */
 export function laneRow({ lane, paused, maxInFlight, rate, maxPerKey }: LanePolicy, bucket: Bucket): Row {
   return {
     lane,
@@ -60,5 +60,3 @@ export function laneRow({ lane, paused, maxInFlight, rate, maxPerKey }: LanePoli
     max_per_key: maxPerKey,
   }
 }
-
-export const isLaneLimited = (row: LaneRow): boolean => limitsClaims(limitsOf(row, undefined))

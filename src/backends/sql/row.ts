@@ -85,7 +85,7 @@ const OUTCOMES: readonly string[] = ['failed', 'crashed', 'cancelled', 'released
 const STATES: readonly string[] = JOB_STATES
 
 /** Reads a column of JSON text that must be an object or null. */
-export function readObject<T extends object>(text: string | null, id: string, column: string): T | null {
+function readObject<T extends object>(text: string | null, id: string, column: string): T | null {
   if (text === null) return null
   let value: unknown
   try {

@@ -109,7 +109,7 @@ function* complete(settlements: readonly Complete[]): Plan<readonly boolean[]> {
 
 const deletionOf = ({ id, token }: Complete): Row => ({ id, from: 'running', token })
 
-export function completionOf({ id, token, keepMs, durationMs, output, keepOutputMs }: Complete): Ending {
+function completionOf({ id, token, keepMs, durationMs, output, keepOutputMs }: Complete): Ending {
   return { ...ENDING, id, from: 'running', token, to: 'completed', keepMs, durationMs, output, keepOutputMs }
 }
 

@@ -45,7 +45,7 @@ export const SQLITE_CAPABILITIES: Capabilities = Object.freeze({
 })
 
 /** What is left of them without a file. */
-export const SQLITE_MEMORY_CAPABILITIES: Capabilities = Object.freeze({
+const SQLITE_MEMORY_CAPABILITIES: Capabilities = Object.freeze({
   ...SQLITE_CAPABILITIES,
   durableJobs: false,
   durability: 'none',

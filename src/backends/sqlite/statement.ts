@@ -20,7 +20,7 @@ export interface Part {
 const header = (text: string, name: string): string | null =>
   new RegExp(`^--! ${name}:?(.*)$`, 'm').exec(text)?.[1]?.trim() ?? null
 
-export function parseStatements(file: string): readonly Part[] {
+function parseStatements(file: string): readonly Part[] {
   return file.split(/;[ \t]*\n/).map((text) => ({
     text: text.trim(),
     bind: header(text, 'bind')?.split(/,\s*/) ?? null,
