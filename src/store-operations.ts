@@ -54,7 +54,7 @@ export interface Health {
     readonly ok: boolean
     readonly name: string
     readonly latencyMs: number | null
-    /** How far the store's clock is ahead of this process's; null: the store did not answer. */
+    /** How far the store's clock is ahead of this process's, whole milliseconds; negative: behind. null: the store did not answer. */
     readonly clockAheadMs: number | null
     readonly error: string | null
     readonly details: Readonly<Record<string, string | number | boolean>>
@@ -210,8 +210,8 @@ export class StoreOperations {
     try {
       const { details, nowMs } = await backend.ask('store.health', rights ? { rights } : {})
       const latencyMs = clock.monotonic() - startedAt
-      // The store looked at its clock somewhere in between.
-      const clockAheadMs = Math.round(nowMs - clock.now() + latencyMs / 2)
+      // The store looked at its clock somewhere in between. A little behind rounds to -0, which JSON does not have.
+      const clockAheadMs = Math.round(nowMs - clock.now() + latencyMs / 2) + 0
       return { ok: true, name, latencyMs, clockAheadMs, error: null, details }
     } catch (error) {
       const { message } = error as HoldfastError

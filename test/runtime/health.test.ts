@@ -148,3 +148,25 @@ describe('health()', () => {
     expect(await virtual.client.health()).toMatchObject({ ok: false, problems: [expect.stringMatching(/closed/)] })
   })
 })
+
+describe("the store's clock", () => {
+  it.each([
+    [3_000, 3_000],
+    [-3_000, -3_000],
+    [0.3, 0],
+    [-0.3, 0],
+  ])('%s ms from that of the process is told as %s ms ahead', async (offMs, told) => {
+    const { world, process, client } = virtualClient((store) => ({
+      call: async (type, request) => {
+        const reply = await store.call(type, request)
+        return type === 'store.health' ? { ...reply, nowMs: process.now() + offMs } : reply
+      },
+    }))
+    const health = client.health()
+    await settledAt(world, health)
+    // `toBe` tells -0, which is lost in JSON, from 0.
+    expect((await health).store.clockAheadMs).toBe(told)
+    const closed = client.close()
+    await settledAt(world, closed)
+  })
+})
