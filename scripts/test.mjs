@@ -4,7 +4,7 @@
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -12,6 +12,8 @@ const bin = (name) => join(root, 'node_modules', '.bin', name)
 const filters = process.argv.slice(2)
 let passed = 0
 let failed = 0
+/** Said once more at the end: a long run hides them. */
+const failures = []
 
 function step(name, command, args) {
   console.log(`> ${name}`)
@@ -19,7 +21,10 @@ function step(name, command, args) {
   if (error) console.error(error.message)
   const isOk = status === 0
   if (isOk) passed += 1
-  else failed += 1
+  else {
+    failed += 1
+    failures.push(name)
+  }
   return isOk
 }
 
@@ -37,7 +42,10 @@ function findServices() {
     process.env.HOLDFAST_TEST_SERVICES = stdout
     for (const [name, { kind, program, image }] of Object.entries(JSON.parse(stdout)))
       console.log(`  ${name}: ${kind === 'local' ? program : `${program} in a container of ${image}`}`)
-  } else failed += 1
+  } else {
+    failed += 1
+    failures.push('services for the tests')
+  }
 }
 
 function vitest() {
@@ -53,6 +61,12 @@ function vitest() {
       (file) => file.status === 'failed' && file.assertionResults.length === 0,
     ).length
     passed += numPassedTests
+    for (const { name, status, assertionResults } of testResults) {
+      const file = relative(root, name)
+      if (status === 'failed' && assertionResults.length === 0) failures.push(`${file}: nothing of it ran`)
+      for (const test of assertionResults)
+        if (test.status !== 'passed') failures.push(`${file}: ${test.fullName} (${test.status})`)
+    }
     // A test that did not run has not passed: there are no skips here.
     failed += numFailedTests + numPendingTests + numTodoTests + brokenFiles
     if (status !== 0 && failed === 0) failed += 1
@@ -76,5 +90,6 @@ if (isBuilt) {
     step('planted bugs are caught', process.execPath, [join(root, 'test', 'mutants', 'run.mjs')])
 }
 
+for (const failure of failures) console.log(`! ${failure}`)
 console.log(`${passed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -42,7 +42,15 @@ function plant(mutant) {
   return folder
 }
 
-/** Runs suites against a copy, of their tests `only` some; resolves with the number of tests that ran and that failed. */
+/** The failed tests of a report with the first line of what each said. */
+const failuresOf = ({ testResults }) =>
+  testResults.flatMap(({ assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => status === 'failed')
+      .map(({ fullName, failureMessages }) => `${fullName}: ${(failureMessages[0] ?? '').split('\n')[0]}`),
+  )
+
+/** Runs suites against a copy, of their tests `only` some; resolves with the number of tests that ran and those that failed. */
 function runSuites(name, folder, { suites, only }) {
   const report = join(work, name, 'report.json')
   const args = ['run', ...suites, '--bail=1', '--maxWorkers=1', '--reporter=json', `--outputFile=${report}`]
@@ -55,10 +63,11 @@ function runSuites(name, folder, { suites, only }) {
     })
     child.on('close', (status) => {
       try {
-        const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(report, 'utf8'))
-        resolve({ status, passed: numPassedTests, failed: numFailedTests })
+        const results = JSON.parse(readFileSync(report, 'utf8'))
+        const { numPassedTests, numFailedTests } = results
+        resolve({ status, passed: numPassedTests, failed: numFailedTests, failures: failuresOf(results) })
       } catch {
-        resolve({ status, passed: 0, failed: 0 })
+        resolve({ status, passed: 0, failed: 0, failures: [] })
       }
     })
   })
@@ -106,13 +115,13 @@ async function judge(mutant) {
   const { name } = mutant
   const isControl = editsOf(mutant).length === 0
   const since = performance.now()
-  const { status, passed, failed } = await runSuites(name, plant(mutant), mutant)
+  const { status, passed, failed, failures } = await runSuites(name, plant(mutant), mutant)
   const isRight = isControl ? status === 0 && passed > 0 : status !== 0 && failed > 0
   const seconds = ((performance.now() - since) / 1000).toFixed(1)
   const verdict = isControl ? (isRight ? 'passes' : 'FAILS') : isRight ? 'caught' : 'SURVIVED'
   console.log(`${verdict}  ${name}  (${seconds} s)`)
   rmSync(join(work, name), { recursive: true, force: true })
-  return isRight ? null : `${name}: exit ${status}, ${passed} passed, ${failed} failed`
+  return isRight ? null : [`${name}: exit ${status}, ${passed} passed, ${failed} failed`, ...failures].join('\n  ')
 }
 
 /** Those that are asked for; with `--second`, each with the suites that notice it independently of the first. */
