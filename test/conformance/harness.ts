@@ -15,6 +15,7 @@ import { systemRandom } from '#dist/src/random.js'
 import type { Worker, WorkerOptions } from '#dist/src/worker.js'
 import { casesSuite } from '../hostile/cases.suite.ts'
 import { hostileCodeSuite } from '../hostile/code.suite.ts'
+import { poisonSuite } from '../hostile/poison.suite.ts'
 import { shutdownSuite } from '../hostile/shutdown.suite.ts'
 import { logSuite } from '../results/log.suite.ts'
 import { payloadSuite } from '../results/payload.suite.ts'
@@ -74,6 +75,7 @@ const SUITES = [
   policyWorkerSuite,
   explainSuite,
   casesSuite,
+  poisonSuite,
 ] as const
 
 /** One fresh store, as its runner opens it. */
@@ -187,8 +189,12 @@ export class Harness {
     return child
   }
 
-  async close(): Promise<void> {
+  async endChildren(): Promise<void> {
     await Promise.all(this.#children.map((child) => child.kill()))
+  }
+
+  async close(): Promise<void> {
+    await this.endChildren()
     await this.#disconnect()
     await this.store.remove()
   }
