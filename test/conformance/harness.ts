@@ -17,6 +17,7 @@ import { casesSuite } from '../hostile/cases.suite.ts'
 import { hostileCodeSuite } from '../hostile/code.suite.ts'
 import { poisonSuite } from '../hostile/poison.suite.ts'
 import { shutdownSuite } from '../hostile/shutdown.suite.ts'
+import { slotsSuite } from '../hostile/slots.suite.ts'
 import { logSuite } from '../results/log.suite.ts'
 import { payloadSuite } from '../results/payload.suite.ts'
 import { resultSuite } from '../results/result.suite.ts'
@@ -76,6 +77,7 @@ const SUITES = [
   explainSuite,
   casesSuite,
   poisonSuite,
+  slotsSuite,
 ] as const
 
 /** One fresh store, as its runner opens it. */

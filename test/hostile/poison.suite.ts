@@ -1,6 +1,6 @@
 /**
  * Jobs that end the process they run in, among others that do nothing wrong, with a supervisor that starts the worker again each
- * time. C010.
+ * time. F6; C010.
  */
 import { defineJob, type EnqueueOptions, type Holdfast } from 'holdfast'
 import { describe, expect, it } from 'vitest'
@@ -69,9 +69,9 @@ export function poisonSuite(context: SuiteContext): void {
     )
 
     it(
-      'C010 of two such jobs each costs the others two crashes at most, so that five are enough',
+      'F6 C010 of two such jobs, one of which crashes in a thread, each costs the others two crashes at most, so that five are enough',
       async () => {
-        const ended = await supervise(['kill', 'exit'], { maxAttempts: 5, maxCrashes: 5 })
+        const ended = await supervise(['crash', 'exit'], { maxAttempts: 5, maxCrashes: 5 })
         expect(Math.max(...(await attemptsOf(ended)))).toBeLessThanOrEqual(5)
         for (const id of ended.bad) expect(await ended.hf.get(id)).toMatchObject({ state: 'dlq', attempts: 3 })
       },

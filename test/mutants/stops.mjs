@@ -6,7 +6,6 @@ const PROCESS = 'src/actors/handler-process.js'
 const DISPATCHER = 'src/actors/dispatcher.js'
 
 const ISOLATION = 'test/pool/isolation.test.ts'
-const SLOTS = 'test/runtime/slots.test.ts'
 const MEMORY = 'test/conformance/memory.test.ts'
 const STOP = 'test/cli/stop.test.ts'
 const TRIAL = 'test/runtime/trial.test.ts'
@@ -20,7 +19,8 @@ export const STOP_MUTANTS = [
     replace: '',
     suites: [ISOLATION],
     only: 'a thread that cannot be ended',
-    second: [SLOTS],
+    second: [MEMORY],
+    secondOnly: 'threads in native calls',
   },
   {
     name: 'a-thread-that-does-not-end-keeps-its-slot',
@@ -36,7 +36,7 @@ export const STOP_MUTANTS = [
     file: 'src/runtime.js',
     find: 'mayClaim: () => !this.isExhausted,',
     replace: '',
-    suites: [SLOTS],
+    suites: [MEMORY],
     only: 'threads in native calls',
   },
   {
