@@ -190,7 +190,7 @@ export class Runtime {
   }
 
   get startedCount(): number {
-    return this.dispatcher.startedCount
+    return this.dispatcher.counts.started
   }
 
   /** Resolves when nothing that could run now is left in the lanes, or the worker stops; true in the first case. */

@@ -1,8 +1,7 @@
 /**
- * Fills the slots of one worker: asks for as many jobs as slots are free, starts a job actor for each, and tells the store in
- * the same round trip how the ended ones ended. At most one claim is in flight; what ends meanwhile goes with the next, or by itself
- * once nothing runs any more. Where turns overlap, while handlers are fast and more waits, the next claim is sent before the jobs
- * of the last one are started, so that store and handlers work at the same time.
+ * Fills the slots of one worker: asks for as many jobs as slots are free, starts a job actor for each, and tells the store in the
+ * same round trip how the ended ones ended. At most one claim is in flight; what ends meanwhile goes with the next, or by itself once
+ * nothing runs any more. Where turns overlap, while handlers are fast, the next claim is sent before the last one's jobs are started.
  * States: `active` (claims), `draining` (claims nothing, waits for what runs), `stopped`.
  */
 import type { Claim, ClaimedJob, Grant, Settlement, Verdict } from '../backends/protocol/index.ts'
@@ -11,9 +10,10 @@ import { Actor } from './actor.ts'
 import { ClaimRequests, nextChanceInMs } from './claim-request.ts'
 import type { DispatcherMessage, DispatcherOptions } from './dispatcher-options.ts'
 import { IdleWait } from './idle-wait.ts'
-import { JobActor } from './job-actor.ts'
+import { JobActor, type JobHooks } from './job-actor.ts'
 import { HELD_MS, Prefetch } from './prefetch.ts'
 import { Pulse } from './pulse.ts'
+import { isDangerous, Trial } from './trial.ts'
 import { givenBack, type SentTurn, TurnQueue } from './turn-queue.ts'
 import { TurnsInFlight } from './turns-in-flight.ts'
 import { Watch } from './watch.ts'
@@ -28,14 +28,16 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private isScheduled = false
   private isClaimDue = true
   private isDraining = false
-  private started = 0
-  private answered = 0
   private hasMore = false
   private readonly prefetch: Prefetch
+  private readonly trial: Trial
+  private readonly overlaps: boolean
   private readonly wait: IdleWait
   private readonly watch = new Watch<Dispatcher>(this)
   private emptyClaim = false
   readonly pulse: Pulse
+  /** Handlers that were started, and turns that were answered, so far. */
+  readonly counts = { started: 0, answered: 0 }
 
   constructor(options: DispatcherOptions) {
     super('dispatcher')
@@ -44,9 +46,11 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.prefetch = new Prefetch(options.prefetch)
     this.claims = new ClaimRequests(options)
     this.pulse = new Pulse(() => options.env.clock.monotonic())
+    this.overlaps = options.backend.backend.overlapsTurns
     const { timers, random } = options.env
-    const { wakeUps, pollMs } = options
-    this.wait = new IdleWait({ timers, random, wakeUps, pollMs, wake: () => this.wake() })
+    const wake = (): void => this.wake()
+    this.trial = new Trial(timers, wake)
+    this.wait = new IdleWait({ timers, random, wakeUps: options.wakeUps, pollMs: options.pollMs, wake })
   }
 
   /** Handlers that run now, those given up after their grace not counted. */
@@ -58,16 +62,9 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     return this.slots
   }
 
-  get startedCount(): number {
-    return this.started
-  }
-
-  get answeredCount(): number {
-    return this.answered
-  }
-
   resize(slots: number): void {
     this.slots = slots
+    if (this.running >= slots) this.giveBack(this.trial.takeHeld())
     this.wake()
   }
 
@@ -87,7 +84,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** True when nothing runs and everything is settled. */
   get isQuiet(): boolean {
-    return this.running === 0 && this.prefetch.size === 0 && this.queue.size === 0 && this.inFlight.isNone
+    return this.taken === 0 && this.prefetch.size === 0 && this.queue.size === 0 && this.inFlight.isNone
   }
 
   /** Claims nothing from now on. */
@@ -95,7 +92,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.isDraining = true
     this.wait.end()
     this.prefetch.unwatch(this.options.env.timers)
-    this.giveBackHeldSince(Number.POSITIVE_INFINITY)
+    this.giveBack([...this.prefetch.takeHeldSince(Number.POSITIVE_INFINITY), ...this.trial.takeHeld()])
     this.schedule()
   }
 
@@ -130,7 +127,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
         return
       case 'turned':
         this.inFlight.landed(message.turn)
-        this.answered += 1
+        this.counts.answered += 1
         if (message.turn.claim !== null) this.pulse.ended(null)
         this.settled(message.turn, message.reply.verdicts)
         this.granted(message.turn, message.reply.grants[0])
@@ -158,8 +155,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   /** Beside a claim only when nothing runs: what ended last would wait for it, and nothing that ends soon could go along. */
   private get mayTurn(): boolean {
     if (this.inFlight.isNone) return true
-    const isStarving = this.running === 0 && this.prefetch.size === 0
-    return this.overlaps && this.inFlight.isOnlyClaim && isStarving && this.queue.size > 0
+    return this.overlaps && this.inFlight.isOnlyClaim && this.running + this.prefetch.size === 0 && this.queue.size > 0
   }
 
   private turn(): void {
@@ -193,15 +189,16 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   private get mayClaim(): boolean {
-    return this.options.mayClaim?.() !== false
-  }
-
-  private get overlaps(): boolean {
-    return this.options.backend.backend.overlapsTurns
+    return this.options.mayClaim?.() !== false && !this.trial.isOn
   }
 
   private get freeSlots(): number {
-    return this.slots - this.running - this.prefetch.size
+    return this.slots - this.taken - this.prefetch.size
+  }
+
+  /** Slots in use, and the one that is kept for a dangerous job. */
+  private get taken(): number {
+    return this.running + (this.trial.isHolding ? 1 : 0)
   }
 
   private nextClaim(isTurnAnyway: boolean): Claim | null {
@@ -211,8 +208,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     const free = this.freeSlots + extra
     if (free <= 0) return null
     // Half of what may be held with each turn, so that one half runs while the store works on the other.
-    const isHalved = this.overlaps && extra > 0
-    return this.claims.next(isHalved ? Math.min(free, Math.ceil((this.slots + extra) / 2)) : free)
+    const most = this.overlaps && extra > 0 ? Math.ceil((this.slots + extra) / 2) : free
+    return this.claims.next(Math.min(free, most))
   }
 
   private settled(turn: SentTurn, verdicts: readonly Verdict[]): void {
@@ -225,6 +222,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   private granted(turn: SentTurn, grant: Grant | undefined): void {
     if (grant === undefined || turn.claim === null) {
+      this.fillSlots()
       if (this.isTurnDue) this.schedule()
       return
     }
@@ -239,7 +237,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.prefetch.watch(this.options.env.timers, () => this.tell({ type: 'heldTooLong' }))
     if (this.inFlight.isClaiming) return
     if (this.isTurnDue) this.schedule()
-    else this.waitFor(nextChanceInMs(grant), this.freeSlots > 0)
+    else this.waitFor(nextChanceInMs(grant), this.freeSlots > 0 && this.mayClaim)
   }
 
   private get isTurnDue(): boolean {
@@ -249,27 +247,36 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   /** Jobs that were granted wait for their slots among the held ones, if only for a moment. */
   private admit(jobs: readonly ClaimedJob[], claimedAt: number): void {
     const { env, keeper } = this.options
-    const hooks = { claimedAt, onOver: this.onOver, onLimited: this.onLimited }
+    const hooks: JobHooks = {
+      claimedAt,
+      onOver: (actor, settlement) => this.tell({ type: 'over', actor, settlement }),
+      onLimited: (actor, untilMs) => keeper.limit(actor, untilMs),
+    }
     const now = env.clock.monotonic()
     for (const job of jobs) {
       const actor = new JobActor(job, env, hooks)
-      // More than was asked for comes when a claim was sent again and the first one arrived after all.
-      if (this.isDraining || !this.prefetch.hasRoom(this.slots - this.running)) {
-        this.giveBack(actor)
-        continue
-      }
-      keeper.hold(actor)
-      this.prefetch.hold(actor, now)
+      if (!this.isDraining && this.hold(actor, now)) keeper.hold(actor)
+      else this.giveBack([actor])
     }
     if (jobs.length > 0) keeper.doubt(claimedAt)
   }
 
-  /** Starts held jobs while slots are free. */
+  /** False if it is to go back. More than was asked for comes when a claim was sent again and the first one arrived after all. */
+  private hold(actor: JobActor, now: number): boolean {
+    const free = this.slots - this.taken
+    if (isDangerous(actor.job)) return free > 0 && this.trial.hold(actor)
+    return this.prefetch.hasRoom(free) && this.prefetch.hold(actor, now)
+  }
+
+  /** Starts held jobs while slots are free; a dangerous one once all that goes back is back, and nothing can come. */
   private fillSlots(): void {
-    while (this.running < this.slots && this.prefetch.size > 0 && !this.isCatchingUp) {
+    while (this.running < this.slots && (this.trial.isHolding || this.prefetch.size > 0) && !this.isCatchingUp) {
+      const dangerous = this.inFlight.isNone && this.queue.isEmpty ? this.trial.start() : null
+      const actor = dangerous ?? (this.taken < this.slots ? this.prefetch.take() : undefined)
+      if (actor === undefined) return
       this.running += 1
-      this.started += 1
-      this.prefetch.take()?.start()
+      this.counts.started += 1
+      actor.start()
     }
   }
 
@@ -281,35 +288,28 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   /** What is still held when handlers have turned slow goes to whoever has a slot for it. */
-  private giveBackHeldSince(since: number): number {
-    const actors = this.prefetch.takeHeldSince(since)
-    for (const actor of actors) this.giveBack(actor)
-    return actors.length
-  }
-
   private heldTooLong(): void {
-    const { clock } = this.options.env
+    const { clock, timers } = this.options.env
+    const overdue = this.prefetch.takeHeldSince(clock.monotonic() - HELD_MS)
+    this.giveBack(overdue)
     // Or the next claim would take them again, for as long as the slow ones run.
-    if (this.giveBackHeldSince(clock.monotonic() - HELD_MS) > 0) this.prefetch.turnedSlow()
-    this.prefetch.watch(this.options.env.timers, () => this.tell({ type: 'heldTooLong' }))
+    if (overdue.length > 0) this.prefetch.turnedSlow()
+    this.prefetch.watch(timers, () => this.tell({ type: 'heldTooLong' }))
     this.schedule()
   }
 
-  /** Never started, so it goes back uncharged; the keeper knows nothing of it, or it could end a second time. */
-  private giveBack(actor: JobActor): void {
-    this.options.keeper.drop(actor)
-    this.queue.add(givenBack(actor, this.options.env.retention))
-  }
-
-  private readonly onLimited = (actor: JobActor, untilMs: number): void => this.options.keeper.limit(actor, untilMs)
-
-  private readonly onOver = (actor: JobActor, settlement: Settlement | null): void => {
-    this.tell({ type: 'over', actor, settlement })
+  /** Never started, so they go back uncharged; the keeper knows nothing of them, or they could end a second time. */
+  private giveBack(actors: readonly JobActor[]): void {
+    for (const actor of actors) {
+      this.options.keeper.drop(actor)
+      this.queue.add(givenBack(actor, this.options.env.retention))
+    }
   }
 
   private over(actor: JobActor, settlement: Settlement | null): void {
     this.running -= 1
     this.prefetch.record(actor.durationMs)
+    if (this.trial.ended(actor)) this.isClaimDue = true
     this.fillSlots()
     if (settlement === null) {
       this.options.keeper.drop(actor)

@@ -58,8 +58,10 @@ export class Prefetch {
     return Math.min(this.limit, wanted)
   }
 
-  hold(actor: JobActor, now: number): void {
+  /** Always true: it is held. */
+  hold(actor: JobActor, now: number): true {
     this.held.push({ actor, since: now })
+    return true
   }
 
   /** The one that has waited longest. */

@@ -57,10 +57,10 @@ export class Shutdown {
   /** Waits until everything is settled, as long as the store goes on answering. */
   private async tellTheStore(): Promise<void> {
     const { dispatcher } = this.options
-    for (let before = -1; !dispatcher.isQuiet && dispatcher.answeredCount > before; ) {
-      before = dispatcher.answeredCount
+    for (let before = -1; !dispatcher.isQuiet && dispatcher.counts.answered > before; ) {
+      before = dispatcher.counts.answered
       await this.atMost(
-        dispatcher.until(({ isQuiet, answeredCount }) => isQuiet || answeredCount > before),
+        dispatcher.until(({ isQuiet, counts }) => isQuiet || counts.answered > before),
         DEFAULTS.stopSilenceMs,
       )
     }

@@ -35,6 +35,11 @@ export class TurnQueue {
     return this.endings.length
   }
 
+  /** True when the store knows everything: no ending waits, and no claim whose answer was lost. */
+  get isEmpty(): boolean {
+    return this.endings.length === 0 && this.unanswered === null
+  }
+
   get hasSuspects(): boolean {
     return this.suspects > 0
   }

@@ -194,7 +194,7 @@ export function failureSuite({ harness }: SuiteContext): void {
       }
     })
 
-    it('47 a handler that ends its thread fails with PANIC, three in a row are dead, and all else lives', async () => {
+    it('47 F5 a handler that ends its thread fails with PANIC, three in a row are dead, and all else lives', async () => {
       const hf = await harness().connect()
       const job = await hf.enqueue('thread', { act: 'exit' }, { retry: retry.immediate(50) })
       const neighbour = await hf.enqueue('thread', { act: 'echo', value: 'alive' })

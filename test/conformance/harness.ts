@@ -15,7 +15,9 @@ import { systemRandom } from '#dist/src/random.js'
 import type { Worker, WorkerOptions } from '#dist/src/worker.js'
 import { casesSuite } from '../hostile/cases.suite.ts'
 import { hostileCodeSuite } from '../hostile/code.suite.ts'
+import { poisonSuite } from '../hostile/poison.suite.ts'
 import { shutdownSuite } from '../hostile/shutdown.suite.ts'
+import { slotsSuite } from '../hostile/slots.suite.ts'
 import { logSuite } from '../results/log.suite.ts'
 import { payloadSuite } from '../results/payload.suite.ts'
 import { resultSuite } from '../results/result.suite.ts'
@@ -74,6 +76,8 @@ const SUITES = [
   policyWorkerSuite,
   explainSuite,
   casesSuite,
+  poisonSuite,
+  slotsSuite,
 ] as const
 
 /** One fresh store, as its runner opens it. */
@@ -187,8 +191,12 @@ export class Harness {
     return child
   }
 
-  async close(): Promise<void> {
+  async endChildren(): Promise<void> {
     await Promise.all(this.#children.map((child) => child.kill()))
+  }
+
+  async close(): Promise<void> {
+    await this.endChildren()
     await this.#disconnect()
     await this.store.remove()
   }

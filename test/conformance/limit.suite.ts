@@ -29,7 +29,7 @@ export function limitSuite({ harness }: SuiteContext): void {
       expect(second?.outcome).toBe('succeeded')
     })
 
-    it('48 a handler that ignores its signal gives its slot up after the grace', async () => {
+    it('48 F46 a handler that ignores its signal gives its slot up after the grace', async () => {
       const hf = await harness().connect()
       const deaf = await hf.enqueue(task, 'deaf', { timeout: 40, retry: retry.none() })
       const handler = handle(task, (input) => (input === 'deaf' ? new Promise(() => {}) : 'next'))
@@ -41,7 +41,7 @@ export function limitSuite({ harness }: SuiteContext): void {
       expect(await hf.get(deaf.id)).toMatchObject({ state: 'dlq', dlqCode: 'MAX_ATTEMPTS_EXCEEDED' })
     })
 
-    it('48 a handler in a thread that never yields is terminated and tried again', async () => {
+    it('48 F7 a handler in a thread that never yields is terminated and tried again', async () => {
       const hf = await harness().connect()
       const options = { timeout: 300, retry: retry.immediate(20) }
       const job = await hf.enqueue('thread', { act: 'loopUntil', attempt: 2 }, options)

@@ -322,16 +322,21 @@ export const MUTANTS = [
   },
   {
     name: 'more-jobs-than-slots',
-    file: DISPATCHER,
-    find: 'while (this.running < this.slots && this.prefetch.size > 0',
-    replace: 'while (this.prefetch.size > 0',
+    edits: [
+      { file: DISPATCHER, find: 'while (this.running < this.slots && (', replace: 'while ((' },
+      {
+        file: DISPATCHER,
+        find: '(this.taken < this.slots ? this.prefetch.take()',
+        replace: '(true ? this.prefetch.take()',
+      },
+    ],
     suites: [REGRESSIONS],
   },
   {
     name: 'held-jobs-kept',
     file: DISPATCHER,
-    find: 'this.giveBackHeldSince(clock.monotonic() - HELD_MS) > 0',
-    replace: 'false',
+    find: 'this.prefetch.takeHeldSince(clock.monotonic() - HELD_MS)',
+    replace: '[]',
     suites: [PREFETCH],
   },
   {
@@ -365,7 +370,7 @@ export const MUTANTS = [
   {
     name: 'settlements-wait-for-a-claim',
     file: DISPATCHER,
-    find: 'return this.overlaps && this.inFlight.isOnlyClaim && isStarving && this.queue.size > 0;',
+    find: 'return this.overlaps && this.inFlight.isOnlyClaim && this.running + this.prefetch.size === 0 && this.queue.size > 0;',
     replace: 'return false;',
     suites: [TURNS],
   },

@@ -50,7 +50,7 @@ export const LIVE_MUTANTS = [
     file: 'src/store-operations.js',
     find: 'ok: !isFailing && each.every((worker) => worker.ok)',
     replace: 'ok: !isFailing',
-    suites: ['test/runtime/slots.test.ts'],
+    suites: [MEMORY],
     only: 'threads in native calls',
   },
   {

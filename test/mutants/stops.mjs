@@ -1,13 +1,14 @@
-/** Bugs planted where handlers are ended by force and workers stop: slots, threads, processes, cancellations, the last words. */
+/** Bugs planted where handlers are ended by force, end their process, and workers stop: slots, threads, cancellations, the last words. */
 
 const HOST = 'src/actors/module-host.js'
 const THREADS = 'src/actors/thread-host.js'
 const PROCESS = 'src/actors/handler-process.js'
+const DISPATCHER = 'src/actors/dispatcher.js'
 
 const ISOLATION = 'test/pool/isolation.test.ts'
-const SLOTS = 'test/runtime/slots.test.ts'
 const MEMORY = 'test/conformance/memory.test.ts'
 const STOP = 'test/cli/stop.test.ts'
+const TRIAL = 'test/runtime/trial.test.ts'
 
 /** @type {readonly import('./catalog.mjs').Mutant[]} */
 export const STOP_MUTANTS = [
@@ -18,7 +19,8 @@ export const STOP_MUTANTS = [
     replace: '',
     suites: [ISOLATION],
     only: 'a thread that cannot be ended',
-    second: [SLOTS],
+    second: [MEMORY],
+    secondOnly: 'threads in native calls',
   },
   {
     name: 'a-thread-that-does-not-end-keeps-its-slot',
@@ -34,7 +36,7 @@ export const STOP_MUTANTS = [
     file: 'src/runtime.js',
     find: 'mayClaim: () => !this.isExhausted,',
     replace: '',
-    suites: [SLOTS],
+    suites: [MEMORY],
     only: 'threads in native calls',
   },
   {
@@ -103,5 +105,42 @@ export const STOP_MUTANTS = [
     replace: '',
     suites: [MEMORY],
     only: '124 what has not ended at the deadline',
+  },
+  {
+    name: 'nobody-is-dangerous',
+    file: 'src/actors/trial.js',
+    find: 'return crashes > 0 && (isLastChance',
+    replace: 'return false && (isLastChance',
+    suites: [TRIAL],
+    second: ['test/conformance/sqlite.test.ts'],
+    secondOnly: 'poison',
+  },
+  {
+    name: 'claims-beside-a-trial',
+    file: DISPATCHER,
+    find: ' && !this.trial.isOn',
+    replace: '',
+    suites: [TRIAL],
+  },
+  {
+    name: 'on-trial-before-the-others-are-back',
+    file: DISPATCHER,
+    find: 'this.inFlight.isNone && this.queue.isEmpty ? this.trial.start() : null',
+    replace: 'this.trial.start()',
+    suites: [TRIAL],
+  },
+  {
+    name: 'a-trial-without-end',
+    file: 'src/actors/trial.js',
+    find: 'this.timer = this.timers.set(over, TRIAL_MS, true);',
+    replace: '',
+    suites: [TRIAL],
+  },
+  {
+    name: 'a-dangerous-job-waits-without-a-slot',
+    file: DISPATCHER,
+    find: 'if (this.running >= slots)',
+    replace: 'if (false)',
+    suites: [TRIAL],
   },
 ]
