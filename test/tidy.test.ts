@@ -170,6 +170,15 @@ function codeLines(file: string): string[] {
     .map((line) => line.replace(/(^|\s)\/\/.*$/, ''))
 }
 
+describe('a bundle', () => {
+  test('is all there is at run time: no file is found by the place of another, but the one where threads begin', () => {
+    const places = /\bimport\.meta\b|\b__(?:dir|file)name\b/
+    const finding = source.filter((file) => !file.startsWith('src/cli/') && places.test(codeLines(file).join('\n')))
+    // The first only names it in what it tells the caller.
+    expect(finding).toEqual(['src/contract.ts', 'src/worker-file.ts'])
+  })
+})
+
 describe('sizes', () => {
   test('files stay small', () => {
     const wrong = [...source.map((file) => [file, 350] as const), ...tests.map((file) => [file, 500] as const)]

@@ -233,7 +233,7 @@ function loadPiscina(): Library {
     throw new HoldfastError(
       'DEPENDENCY_MISSING',
       'handler threads need the package piscina, which a bundle does not hold. Run where it is: npm install piscina@5',
-      { details: { dependency: 'piscina' }, cause },
+      { details: { dependency: 'piscina', outcome: 'refused' }, cause },
     )
   }
 }
