@@ -67,7 +67,19 @@ describe.each(['esm', 'cjs'] as const)('a bundle in %s', (format) => {
     for (const store of ['sqlite', 'postgres', 'redis'] as const) {
       expect(await run({ ...inline, STORE: urlOf(store) })).toEqual(refusal)
     }
+    for (const store of ['postgres', 'redis'] as const) {
+      expect(await run({ JOBS: '', STORE: urlOf(store) })).toEqual({ state: 'queued' })
+    }
   }, 60_000)
+})
+
+it('C130 says that a handler is missing', async () => {
+  const said = await runBundle(join(home, 'esm', 'app.mjs'), {
+    JOBS: 'thread',
+    HANDLER: './absent.mjs',
+    STORE: 'memory:',
+  })
+  expect(said).toEqual({ code: 'HANDLER_MODULE_INVALID', path: join(home, 'esm', 'absent.mjs') })
 })
 
 it('C130 says which package is missing beside the bundle', async () => {

@@ -39,7 +39,7 @@ const MISTAKEN = [
 const TYPESCRIPT = ['module', 'commonjs', ''].flatMap(
   (type) =>
     [
-      [type, 'es.ts', TYPED],
+      type === 'commonjs' ? [type, 'common.ts', COMMON_TYPED] : [type, 'es.ts', TYPED],
       [type, 'es.mts', TYPED],
       [type, 'common.cts', COMMON_TYPED],
     ] as const,

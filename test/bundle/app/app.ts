@@ -1,6 +1,6 @@
 /**
  * What is bundled: one job on the main loop, one in a thread, one in a process, on the store of STORE. Prints what came of them, or the
- * error, as one line of JSON. JOBS says which of them.
+ * error, as one line of JSON. JOBS says which of them; with none it only enqueues.
  */
 import { connect, defineJob, handle, inThread, isHoldfastError, VERSION } from 'holdfast'
 
@@ -29,6 +29,7 @@ async function work(): Promise<object> {
   const kinds = JOBS.split(',').filter(isKind)
   const hf = await connect(STORE, { namespace: `bundle-${process.pid}` })
   try {
+    if (kinds.length === 0) return { state: (await hf.enqueue(contracts.inline, 41)).state }
     const worker = await hf.worker({ handlers: kinds.map(handlerOf) })
     const outputs: unknown[] = []
     for (const kind of kinds) {
