@@ -73,6 +73,16 @@ describe.each(['esm', 'cjs'] as const)('a bundle in %s', (format) => {
   }, 60_000)
 })
 
+it('C130 is bundled as docs/bundling.md says', () => {
+  const page = readFileSync(join(ROOT, 'docs/bundling.md'), 'utf8')
+  const { esm, cjs } = RECIPES
+  for (const { banner, format, outExtension } of [esm, cjs]) {
+    expect(page).toContain(`banner: { js: ${JSON.stringify(banner.js)} }`)
+    expect(page).toContain(`format: '${format}',\n  outExtension: { '.js': '${outExtension['.js']}' },`)
+  }
+  expect(page).toContain(`define: { 'import.meta.url': '${cjs.define['import.meta.url']}' },`)
+})
+
 it('C130 says that a handler is missing', async () => {
   const said = await runBundle(join(home, 'esm', 'app.mjs'), {
     JOBS: 'thread',
