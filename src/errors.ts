@@ -43,7 +43,7 @@ export const ERROR_CODES = {
   DEPENDENCY_MISSING: rule(
     'caller',
     false,
-    'An optional dependency that this store needs is not installed or does not fit.',
+    'A package that this store or handler threads need is not installed or does not fit, or a bundle lacks `holdfast/worker`.',
   ),
   ENQUEUE_RATE_EXCEEDED: rule(
     'unavailable',

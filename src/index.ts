@@ -55,6 +55,7 @@ export type { Keep, LaneRetention, LaneRetentionOptions, Retention, RetentionOpt
 export type { Health, HealthOptions, Maintained, Stats } from './store-operations.ts'
 export type { JobEventFields } from './telemetry.ts'
 export type { Transaction } from './transactions/caller-transaction.ts'
+export { VERSION } from './version.ts'
 export type { Worker, WorkerOptions } from './worker.ts'
 export type { SlotEventFields, WorkerEvents } from './worker-events.ts'
 export type { WorkerHealth } from './worker-health.ts'

@@ -1,15 +1,6 @@
 /** What this process runs on: the version of this package, and of Node. */
-import { createRequire } from 'node:module'
+import { VERSION as OF_MANIFEST } from './manifest.js'
 
-function readVersion(): string {
-  try {
-    const manifest = createRequire(import.meta.url)('../../package.json') as { readonly version?: unknown }
-    return typeof manifest.version === 'string' ? manifest.version : 'unknown'
-  } catch {
-    // Bundled without its manifest: worth a word in a list of workers, and nothing else.
-    return 'unknown'
-  }
-}
-
-export const PACKAGE_VERSION = readVersion()
+/** The version of Holdfast. */
+export const VERSION: string = OF_MANIFEST
 export const NODE_VERSION = process.versions.node

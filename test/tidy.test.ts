@@ -39,7 +39,7 @@ const imports = source.flatMap(importsOf)
 const LAYERS: readonly (readonly [string, RegExp])[] = [
   [
     'leaf',
-    /^src\/(job|errors|failure|clock|deadlines|random|config|contract|isolation|plain-data|roster|retention|telemetry|version)\.ts$|^src\/actors\/job-machine\.ts$/,
+    /^src\/(job|errors|failure|clock|deadlines|random|config|contract|isolation|plain-data|roster|retention|telemetry|version|worker-file)\.ts$|^src\/manifest\.d\.ts$|^src\/actors\/job-machine\.ts$/,
   ],
   ['lua', /^src\/lua\//],
   ['backends', /^src\/backends\//],
@@ -51,7 +51,11 @@ const LAYERS: readonly (readonly [string, RegExp])[] = [
   ],
   ['index', /^src\/index\.ts$/],
   ['cli', /^src\/cli\//],
+  // Where threads begin: it imports workers, and nothing imports it.
+  ['entry', /^src\/holdfast-worker\.ts$/],
 ]
+
+const ENTRY = 'src/holdfast-worker.ts'
 
 const layerOf = (file: string): number => LAYERS.findIndex(([, pattern]) => pattern.test(file))
 
@@ -97,9 +101,10 @@ describe('imports', () => {
     })
     expect(wrong.map(({ from, to }) => `${from} -> ${to}`)).toEqual([])
     const back = imports.filter(
-      ({ from, to, isType }) => from.startsWith('src/') && to.startsWith('workers/') && !isType,
+      ({ from, to, isType }) => from.startsWith('src/') && from !== ENTRY && to.startsWith('workers/') && !isType,
     )
     expect(back.map(({ from, to }) => `${from} -> ${to}`)).toEqual([])
+    expect(imports.filter(({ to }) => to === ENTRY)).toEqual([])
   })
 
   test('of packages happen in one place each', () => {
@@ -164,6 +169,15 @@ function codeLines(file: string): string[] {
     .split('\n')
     .map((line) => line.replace(/(^|\s)\/\/.*$/, ''))
 }
+
+describe('a bundle', () => {
+  test('is all there is at run time: no file is found by the place of another, but the one where threads begin', () => {
+    const places = /\bimport\.meta\b|\b__(?:dir|file)name\b/
+    const finding = source.filter((file) => !file.startsWith('src/cli/') && places.test(codeLines(file).join('\n')))
+    // The first only names it in what it tells the caller.
+    expect(finding).toEqual(['src/contract.ts', 'src/worker-file.ts'])
+  })
+})
 
 describe('sizes', () => {
   test('files stay small', () => {

@@ -4,6 +4,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { toFailure } from '../src/failure.ts'
+import type { WorkerRole } from '../src/worker-file.ts'
 import type { FromProcess, MainMessage, ProcessMessage, ThreadMessage } from './handler-protocol.ts'
 import { MainLink, type MainPort } from './main-link.ts'
 import { ModuleRunner } from './module-runner.ts'
@@ -65,7 +66,8 @@ process.on('uncaughtException', (error) => {
   // Where there is no line to tell it by, or it is full.
   setTimeout(() => process.exit(1), 1_000)
 })
-new Worker(new URL('./parent-watch.js', import.meta.url), {
+new Worker(process.argv[1] ?? '', {
+  argv: ['parent-watch' satisfies WorkerRole],
   workerData: { parent: process.ppid },
   execArgv: [],
   stdin: false,

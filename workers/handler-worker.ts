@@ -23,7 +23,7 @@ const runner = new ModuleRunner((workerData as ThreadData).modules, new MainLink
 parentPort?.postMessage({ type: 'holdfast.port', port: channel.port2 } satisfies PortMessage, [channel.port2])
 
 /** What piscina calls for each task. */
-export default function onTask(message: LoadMessage | RunMessage | VoidMessage): Promise<LoadReply | RunReply> {
+export function onTask(message: LoadMessage | RunMessage | VoidMessage): Promise<LoadReply | RunReply> {
   if (typeof message === 'number') return runner.tryLoad(message)
   if (message.length === 0) return Promise.resolve([0, undefined] as const)
   beginOutput()

@@ -6,17 +6,16 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Readable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import type { LoadReply, ProcessMessage, RunReply } from '../../workers/handler-protocol.ts'
 import { toFailure } from '../failure.ts'
 import type { Isolation } from '../isolation.ts'
 import type { Failure } from '../job.ts'
+import { type WorkerRole, workerFile } from '../worker-file.ts'
 import { isThreadMessage, serveMessage } from './module-calls.ts'
 import { OutputTap } from './output-tap.ts'
 import { handlerEnvironment } from './thread-environment.ts'
 import { type PoolRun, runMessage } from './thread-run.ts'
 
-const PROCESS_FILE = fileURLToPath(new URL('../../workers/handler-process.js', import.meta.url))
 /** Windows has no groups of processes, and would open a window. */
 const HAS_GROUPS = process.platform !== 'win32'
 
@@ -53,7 +52,7 @@ export class HandlerProcess {
   constructor(isolation: Isolation, hrefs: readonly string[], listener: ProcessListener) {
     this.#isolation = isolation
     this.#listener = listener
-    const child = fork(PROCESS_FILE, [], {
+    const child = fork(workerFile(), ['handler-process' satisfies WorkerRole], {
       execArgv: nodeOptions(isolation),
       env: handlerEnvironment(process.env),
       serialization: 'advanced',

@@ -4,14 +4,15 @@
  * piscina asks us which thread gets a task, which is how we know whose thread a run is in, and how a thread that has run its number of
  * jobs is kept from getting another while its successor starts beside it.
  */
-import { fileURLToPath } from 'node:url'
+import { createRequire } from 'node:module'
 import type { Worker } from 'node:worker_threads'
-import { Piscina } from 'piscina'
+import type { Piscina } from 'piscina'
 import type { LoadReply, RunReply, ThreadData } from '../../workers/handler-protocol.ts'
 import { withDeadline } from '../clock.ts'
 import { HoldfastError } from '../errors.ts'
 import { toFailure } from '../failure.ts'
 import type { Isolation } from '../isolation.ts'
+import { HERE, type WorkerRole, workerFile } from '../worker-file.ts'
 import {
   type HostOptions,
   IDLE_MS,
@@ -24,8 +25,7 @@ import { handlerEnvironment } from './thread-environment.ts'
 import { ThreadLinks } from './thread-link.ts'
 import { crashOf, PoolRun, runMessage } from './thread-run.ts'
 
-const WORKER_FILE = fileURLToPath(new URL('../../workers/handler-worker.js', import.meta.url))
-
+type Library = typeof import('piscina')
 type Balancer = NonNullable<ConstructorParameters<typeof Piscina>[0]>['loadBalancer'] & {}
 
 function limitsOf({ maxHeapMb, maxYoungHeapMb, stackMb }: Isolation): object {
@@ -39,6 +39,8 @@ function limitsOf({ maxHeapMb, maxYoungHeapMb, stackMb }: Isolation): object {
 
 export class ThreadHost extends ModuleHost {
   readonly #piscina: Piscina
+  /** Where piscina looks for what it asks us with. */
+  readonly #queueOptions: symbol
   readonly #links: ThreadLinks
   readonly #threadsWarm: number
   /** Jobs given to each thread, where that is limited, and the last run of the threads that get no more. */
@@ -51,8 +53,12 @@ export class ThreadHost extends ModuleHost {
     const { isolation, hrefs } = options
     this.#threadsWarm = this.warm
     this.#links = new ThreadLinks(this.runs, () => this.#onPort())
+    const { Piscina, queueOptionsSymbol } = loadPiscina()
+    this.#queueOptions = queueOptionsSymbol
     this.#piscina = new Piscina({
-      filename: WORKER_FILE,
+      filename: workerFile(),
+      name: 'onTask',
+      argv: ['handler-worker' satisfies WorkerRole],
       minThreads: this.#threadsWarm,
       maxThreads: options.slots,
       concurrentTasksPerWorker: 1,
@@ -99,7 +105,7 @@ export class ThreadHost extends ModuleHost {
 
   protected send(run: PoolRun): void {
     const message = runMessage(run)
-    Reflect.set(message, Piscina.queueOptionsSymbol, run)
+    Reflect.set(message, this.#queueOptions, run)
     try {
       this.#piscina.run(message, { signal: run }).then(
         (reply: RunReply) => {
@@ -166,7 +172,7 @@ export class ThreadHost extends ModuleHost {
   readonly #choose: Balancer = (task, workers) => {
     const free = workers.find((each) => each.currentUsage === 0 && !each.destroyed && !this.#worn.has(each.id))
     if (free === undefined) return null
-    const run: unknown = Reflect.get(task, Piscina.queueOptionsSymbol)
+    const run: unknown = Reflect.get(task, this.#queueOptions)
     if (run instanceof PoolRun) {
       run.thread.id = free.id
       this.#count(free.id, run)
@@ -213,6 +219,22 @@ export class ThreadHost extends ModuleHost {
       this.#onDeath(run, error)
       run.endTask()
     }
+  }
+}
+
+/**
+ * Not imported, so that no bundler takes it in: it starts its threads with a file of its own, which it looks for beside itself.
+ * Throws DEPENDENCY_MISSING.
+ */
+function loadPiscina(): Library {
+  try {
+    return createRequire(HERE)('piscina') as Library
+  } catch (cause) {
+    throw new HoldfastError(
+      'DEPENDENCY_MISSING',
+      'handler threads need the package piscina, which a bundle does not hold. Run where it is: npm install piscina@5',
+      { details: { dependency: 'piscina', outcome: 'refused' }, cause },
+    )
   }
 }
 

@@ -7,12 +7,11 @@ import { Worker } from 'node:worker_threads'
 import { type Clock, sharedMonotonic, type TimerHandle, type Timers } from '../clock.ts'
 import type { Random } from '../random.ts'
 import type { Warn } from '../telemetry.ts'
+import { type WorkerRole, workerFile } from '../worker-file.ts'
 import type { LeaseKeeping } from './backend.ts'
 import { LeaseBoards } from './lease-boards.ts'
 import type { LeaseTerms } from './lease-policy.ts'
 import type { FromKeeper, KeeperData, LeasePlace, ToKeeper } from './lease-thread-messages.ts'
-
-const ENTRY = new URL('../../workers/lease-keeper.js', import.meta.url)
 
 const BACK_OFF_BASE_MS = 100
 const BACK_OFF_MAX_MS = 10_000
@@ -80,7 +79,7 @@ export class LeaseThread {
       originMs: sharedMonotonic() - clock.monotonic(),
       boards: this.boards.list(),
     }
-    const worker = new Worker(ENTRY, { workerData })
+    const worker = new Worker(workerFile(), { argv: ['lease-keeper' satisfies WorkerRole], workerData })
     worker.unref()
     this.worker = worker
     let why: unknown = null

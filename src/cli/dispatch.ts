@@ -2,6 +2,7 @@
  * From the words of the command line to a command that runs, and from whatever happens to an exit code (0 done, 1 failed, 2 bad
  * usage or input) and at most one line on standard error. Called by `main.ts` with the streams of the process.
  */
+import { VERSION } from '../index.ts'
 import { findCommand, parseArguments, UsageError } from './arguments.ts'
 import { cancelCommand, replayCommand, retryCommand } from './command/change.ts'
 import { demoCommand } from './command/demo.ts'
@@ -17,7 +18,6 @@ import { workersCommand } from './command/workers.ts'
 import type { Command, CommandContext, ExitCode } from './command.ts'
 import { describeError } from './failure.ts'
 import { mayColour, Output } from './output.ts'
-import { packageVersion } from './package-version.ts'
 import { ProgressBar, type Terminal } from './progress-bar.ts'
 
 const COMMANDS: readonly Command[] = [
@@ -123,8 +123,7 @@ function help(output: Output, rest: readonly string[]): void {
 }
 
 function showVersion(output: Output): void {
-  const version = packageVersion()
-  output.result({ version }, () => output.line(version))
+  output.result({ version: VERSION }, () => output.line(VERSION))
 }
 
 function checkEnvironment({ HOLDFAST_LOG: level }: NodeJS.ProcessEnv): void {

@@ -41,7 +41,7 @@ export type LuaCatalog = Readonly<Record<ScriptName, LuaScript>>
 
 let loaded: LuaCatalog | null = null
 
-/** Reads the files once a process. */
+/** Made once a process. */
 export function loadCatalog(): LuaCatalog {
   loaded ??= Object.freeze(Object.fromEntries(SCRIPT_NAMES.map((name) => [name, loadScript(name)]))) as LuaCatalog
   return loaded

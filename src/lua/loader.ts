@@ -1,20 +1,25 @@
 /**
- * Reads the Lua scripts: parses their headers, puts includes in, and names keys and arguments.
+ * Makes the Lua scripts of their texts: parses their headers, puts includes in, and names keys and arguments.
  * A header line `--! keys: meta defs` becomes locals of those names, so it cannot drift from what the script uses, and a call
  * with another number of keys or arguments is refused before anything runs. `...3` stands for any number of groups of three,
  * `wake?` at the end of the keys for one that may be left out and is nil then.
  */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { HoldfastError } from '../errors.ts'
 import type { LuaScript } from './script.ts'
+import { TEXTS } from './texts.js'
 
-const FOLDER = new URL('./', import.meta.url)
 const HEADER = /^--! (keys|args|flags|returns): *(.*)$/gm
 const INCLUDE = /^--@include (\w+)$/gm
 
 function broken(name: string, problem: string): HoldfastError {
   return new HoldfastError('INTERNAL', `${name}.lua: ${problem}`)
+}
+
+function textOf(folder: 'include' | 'script', name: string): string {
+  const text = TEXTS[`${folder}/${name}.lua`]
+  if (text === undefined) throw broken(name, `there is no such ${folder}`)
+  return text
 }
 
 const words = (text: string | undefined): readonly string[] => (text ?? '').split(/\s+/).filter((word) => word !== '')
@@ -28,7 +33,7 @@ function withIncludes(text: string, seen: Set<string>): string {
   return text.replace(INCLUDE, (_line, name: string) => {
     if (seen.has(name)) return ''
     seen.add(name)
-    return withIncludes(readFileSync(new URL(`include/${name}.lua`, FOLDER), 'utf8'), seen)
+    return withIncludes(textOf('include', name), seen)
   })
 }
 
@@ -60,9 +65,11 @@ function preamble(name: string, keys: readonly string[], args: readonly string[]
   ].join('\n')
 }
 
-/** Throws INTERNAL when the file has no header or names an include that is not there. */
-export function loadScript(name: string): LuaScript {
-  const text = readFileSync(new URL(`script/${name}.lua`, FOLDER), 'utf8')
+/** Throws INTERNAL when there is no such file. */
+export const loadScript = (name: string): LuaScript => parseScript(name, textOf('script', name))
+
+/** Throws INTERNAL when the text has no header or names an include that is not there. */
+export function parseScript(name: string, text: string): LuaScript {
   const header = headerOf(text)
   for (const field of ['keys', 'args', 'returns'])
     if (!header.has(field)) throw broken(name, `no '${field}' in the header`)

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { loadCatalog, SCRIPT_NAMES } from '#dist/src/lua/catalog.js'
-import { loadScript } from '#dist/src/lua/loader.js'
+import { loadScript, parseScript } from '#dist/src/lua/loader.js'
 
 const folder = fileURLToPath(new URL('../../src/lua/', import.meta.url))
 const filesOf = (part: string): string[] =>
@@ -76,8 +76,11 @@ describe('headers', () => {
   })
 
   test('a file without a header, or without its include, is refused', () => {
-    expect(() => loadScript('no_such')).toThrow(/ENOENT/)
-    expect(() => loadScript('../include/batch')).toThrow(/no 'keys' in the header/)
+    expect(() => loadScript('no_such')).toThrow(/no_such.lua: there is no such script/)
+    expect(() => parseScript('mine', 'return 1')).toThrow(/mine.lua: no 'keys' in the header/)
+    const header = '--! keys: meta\n--! args: lane\n--! returns: OK\n'
+    expect(() => parseScript('mine', `${header}--@include no_such\n`)).toThrow(/no_such.lua: there is no such include/)
+    expect(parseScript('mine', `${header}return {'OK'}`).keys).toEqual(['meta'])
   })
 
   test.each(catalog.map((script) => [script.name, script] as const))('%s starts with the shebang', (_name, script) => {

@@ -1,10 +1,11 @@
 /**
  * Planted protocol bugs: each is one exact replacement in one built file, or a few that belong together, and the quick suites that
  * must notice it. `find` must occur exactly once, so that the catalogue cannot rot: `run.mjs` refuses to start otherwise.
- * Those of leases, of what tells people how things stand, of limits, of hard stops, of the SQL stores, of Redis and of `enqueueTx` have files of
+ * Those of leases, of what tells people how things stand, of limits, of hard stops, of the SQL stores, of Redis, of `enqueueTx` and of bundles have files of
  * their own.
  */
 
+import { BUNDLE_MUTANTS } from './bundle.mjs'
 import { LEASE_MUTANTS } from './lease.mjs'
 import { LIVE_MUTANTS } from './live.mjs'
 import { LUA_MUTANTS } from './lua.mjs'
@@ -434,6 +435,7 @@ export const MUTANTS = [
     suites: [SIMULATION],
   },
   ...LIVE_MUTANTS,
+  ...BUNDLE_MUTANTS,
   ...LEASE_MUTANTS,
   ...LUA_MUTANTS,
   ...POLICY_MUTANTS,

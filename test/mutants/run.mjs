@@ -5,9 +5,10 @@
  * Prints one line a mutant and ends with 1 when one survives.
  */
 import { spawn } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { readBuilt, writeBuilt } from '../../scripts/texts.mjs'
 import { MUTANTS } from './catalog.mjs'
 
 const AT_ONCE = 2
@@ -30,13 +31,11 @@ function plant(mutant) {
   const folder = join(work, name, 'dist')
   mkdirSync(join(work, name), { recursive: true })
   cpSync(dist, folder, { recursive: true, filter: (path) => !/\.(map|d\.ts)$/.test(path) })
-  // The version is read there.
-  cpSync(join(root, 'package.json'), join(work, name, 'package.json'))
   for (const { file, find, replace } of editsOf(mutant)) {
-    const text = readFileSync(join(folder, file), 'utf8')
-    writeFileSync(
-      join(folder, file),
-      text.replace(find, () => replace),
+    writeBuilt(
+      folder,
+      file,
+      readBuilt(folder, file).replace(find, () => replace),
     )
   }
   return folder
@@ -77,7 +76,7 @@ function checkCatalogue(mutants) {
   const problems = mutants.flatMap((mutant) => {
     const { name, suites } = mutant
     const wrong = editsOf(mutant).flatMap(({ file, find, replace }) => {
-      const count = readFileSync(join(dist, file), 'utf8').split(find).length - 1
+      const count = readBuilt(dist, file).split(find).length - 1
       return [
         ...(count === 1 ? [] : [`${name}: the text to replace occurs ${count} times in dist/${file}`]),
         ...(find === replace ? [`${name}: replaces a text by itself`] : []),

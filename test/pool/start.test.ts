@@ -2,7 +2,7 @@
  * Starting and stopping: modules are proved loadable before any claim, and nothing keeps the process alive afterwards.
  */
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -73,32 +73,6 @@ describe.each(['thread', 'process'] as const)('the start of a %s', (kind) => {
     const actor = poolOf([fine], { isolation: kind })
     await actor.start()
     expect(output(await actor.run(task(1, { module: fine, isolation }), recorder().services).outcome)).toBe(2)
-    await actor.stop()
-  })
-
-  it('C129 loads CommonJS and ES modules by whatever name, and CommonJS compiled from ES syntax, setup() included', async () => {
-    const made: [folder: string, type: string, file: string, text: string][] = [
-      ['es', 'module', 'es.js', 'export default (n) => n + 1'],
-      ['es', 'module', 'common.cjs', 'module.exports = (n) => n + 1'],
-      ['common', 'commonjs', 'common.js', 'module.exports = (n) => n + 1'],
-      ['common', 'commonjs', 'es.mjs', 'export default (n) => n + 1'],
-    ]
-    const modules = made.map(([inside, type, file, text]) => {
-      mkdirSync(join(folder, inside), { recursive: true })
-      writeFileSync(join(folder, inside, 'package.json'), JSON.stringify({ type }))
-      writeFileSync(join(folder, inside, file), text)
-      return pathToFileURL(join(folder, inside, file))
-    })
-    const all = poolOf(modules, { isolation: kind })
-    await all.start()
-    for (const module of modules) {
-      expect(output(await all.run(task(1, { module, isolation }), recorder().services).outcome)).toBe(2)
-    }
-    await all.stop()
-    const module = handlerUrl('common-js.cjs')
-    const actor = poolOf([module], { isolation: kind })
-    await actor.start()
-    expect(output(await actor.run(task(1, { module, isolation }), recorder().services).outcome)).toBe('made by setup')
     await actor.stop()
   })
 })

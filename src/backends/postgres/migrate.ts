@@ -17,9 +17,10 @@ import { sqlStateOf } from './errors.ts'
 import type { Link, PostgresLink, Prepared } from './link.ts'
 import type { PostgresLocation } from './location.ts'
 import { createLedger, createSchema, grants, ledgerOf, recordOf, textOf } from './migration-text.ts'
+import { TEXTS } from './texts.js'
 
 /** The migrations of this release, in order. */
-export const readMigrations = (): readonly Migration[] => migrationsIn(new URL('./migration/', import.meta.url))
+export const readMigrations = (): readonly Migration[] => migrationsIn(TEXTS)
 
 export interface MigrateOptions extends LinkOptions {
   readonly location: PostgresLocation

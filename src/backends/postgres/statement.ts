@@ -1,16 +1,17 @@
 /**
- * The statements of the store: files in `statement/`, read once when this file loads, with what they include put in and the
+ * The statements of the store: files in `statement/`, parsed once when this file loads, with what they include put in and the
  * schema of the store in place of `holdfast`. `$1` is the namespace; then come the values of `--! args: name type, …` and the
  * columns of `--! rows: name type, …`, which are sent as arrays and unnested. `--! arrays` gives rows as arrays. A statement
  * of a `write` step selects the place of each row that was written, from 1, and the store's time.
  */
-import { readFileSync } from 'node:fs'
 import type { Payload } from '../../job.ts'
 import type { Row } from '../sql/plan.ts'
 import { BYTES_MARK } from '../sql/row.ts'
 import { POSTGRES_STATEMENTS, SHARED_STATEMENTS, type StatementName } from '../sql/statement-name.ts'
+import { textAt } from '../sql/text.ts'
 import { arrayLiteral } from './array-literal.ts'
 import type { Prepared, RowMode } from './link.ts'
+import { TEXTS } from './texts.js'
 
 export interface Column {
   readonly name: string
@@ -23,7 +24,7 @@ export interface Statement extends Prepared {
   readonly mode: RowMode
 }
 
-const read = (path: string): string => readFileSync(new URL(`./${path}.sql`, import.meta.url), 'utf8').trim()
+const read = (path: string): string => textAt(TEXTS, `${path}.sql`).trim()
 
 const INCLUDE = /^--@include (\w+)(,?)$/gm
 const COMMENT = /^--.*\n/gm

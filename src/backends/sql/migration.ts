@@ -3,8 +3,8 @@
  * changed checksum is STORE_CORRUPT, one from a later release that is marked `--! breaking` is STORE_SCHEMA_TOO_NEW.
  */
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
 import { HoldfastError } from '../../errors.ts'
+import { type Texts, textAt } from './text.ts'
 
 export interface Migration {
   readonly version: number
@@ -25,17 +25,15 @@ export interface Named {
   readonly details: Readonly<Record<string, unknown>>
 }
 
-const FILE = /^(\d{4})-([a-z0-9-]+)\.sql$/
+const FILE = /^migration\/(\d{4})-([a-z0-9-]+)\.sql$/
 
-/** The migrations in a folder, in order. */
-export function migrationsIn(folder: URL): readonly Migration[] {
-  return readdirSync(folder)
+/** The migrations among the texts of a store, in order. */
+export function migrationsIn(texts: Texts): readonly Migration[] {
+  return Object.keys(texts)
     .sort()
-    .flatMap((file) => {
-      const match = FILE.exec(file)
-      return match === null
-        ? []
-        : [migrationOf(Number(match[1]), match[2] ?? '', readFileSync(new URL(file, folder), 'utf8'))]
+    .flatMap((path) => {
+      const match = FILE.exec(path)
+      return match === null ? [] : [migrationOf(Number(match[1]), match[2] ?? '', textAt(texts, path))]
     })
 }
 

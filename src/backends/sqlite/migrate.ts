@@ -12,6 +12,7 @@ import {
   missingMigrations,
   type Named,
 } from '../sql/migration.ts'
+import { TEXTS } from './texts.js'
 
 interface LedgerRecord {
   readonly version: number
@@ -21,7 +22,7 @@ interface LedgerRecord {
 }
 
 /** The migrations of this release, in order. */
-export const readMigrations = (): readonly Migration[] => migrationsIn(new URL('./migration/', import.meta.url))
+export const readMigrations = (): readonly Migration[] => migrationsIn(TEXTS)
 
 export const LEDGER = `CREATE TABLE IF NOT EXISTS holdfast_migration (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, breaking INTEGER NOT NULL,

@@ -7,11 +7,12 @@ import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import type Database from 'better-sqlite3'
 import { type ErrorCode, HoldfastError } from '../../errors.ts'
+import { HERE } from '../../worker-file.ts'
 import { storeError } from './errors.ts'
 
 export type Driver = typeof Database
 
-const require = createRequire(import.meta.url)
+const require = createRequire(HERE)
 
 /** Below this SQLite can lose a reset of the log: https://www.sqlite.org/releaselog/3_51_3.html */
 const SQLITE_VERSION_MIN = '3.51.3'

@@ -1,13 +1,14 @@
 /**
- * The statements of the store: files in `statement/`, read once when this file loads, prepared per connection at first use.
+ * The statements of the store: files in `statement/`, parsed once when this file loads, prepared per connection at first use.
  * A file may hold several, one after the other for the same row; the last tells whether the row was written. Its headers:
  * `--! bind: a, b` binds by position, which costs half; `--! when: a b` runs a statement only for rows where these are set;
  * `--! arrays` gives rows as arrays, which costs less than half. `:ns` and `:now` are given to every statement.
  */
-import { readFileSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import type { AtomicStep, Plan, Row, Step, StepResult } from '../sql/plan.ts'
 import { SHARED_STATEMENTS, SQLITE_STATEMENTS, type StatementName } from '../sql/statement-name.ts'
+import { textAt } from '../sql/text.ts'
+import { TEXTS } from './texts.js'
 
 /** One statement of a file. */
 export interface Part {
@@ -32,7 +33,7 @@ function parseStatements(file: string): readonly Part[] {
 const files = new Map<StatementName, readonly Part[]>(
   [...SHARED_STATEMENTS, ...SQLITE_STATEMENTS].map((name) => [
     name,
-    parseStatements(readFileSync(new URL(`./statement/${name}.sql`, import.meta.url), 'utf8')),
+    parseStatements(textAt(TEXTS, `statement/${name}.sql`)),
   ]),
 )
 

@@ -4,6 +4,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { HoldfastError } from '../../errors.ts'
+import { type WorkerRole, workerFile } from '../../worker-file.ts'
 import type { ToKeeper } from '../lease-thread-messages.ts'
 import type { MessageType, Reply } from '../protocol/index.ts'
 import { fromWire } from './errors.ts'
@@ -23,8 +24,6 @@ export interface ThreadEvents {
   /** The thread is gone, whatever the reason; no more calls can be sent. */
   ended(): void
 }
-
-const ENTRY = new URL('../../../workers/sqlite-store.js', import.meta.url)
 
 export class StoreThread {
   /** Settles once the store is open, or could not be opened. */
@@ -48,7 +47,7 @@ export class StoreThread {
     })
     this.opened.catch(() => {}) // Those who wait for it are told; nobody may be waiting.
     this.opening = opening
-    this.worker = new Worker(ENTRY, { workerData: data })
+    this.worker = new Worker(workerFile(), { argv: ['sqlite-store' satisfies WorkerRole], workerData: data })
     this.worker.on('message', (message: FromThread) => this.receive(message))
     this.worker.on('error', (error) => this.fail(this.died(error)))
     this.exited = new Promise((resolve) => {

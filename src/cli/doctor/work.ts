@@ -1,6 +1,5 @@
 /** What the doctor looks at in the work itself: who does it, what waits for nobody, leases that ran out, dead letters. */
-import type { Holdfast, LaneStats, WorkerInfo } from '../../index.ts'
-import { packageVersion } from '../package-version.ts'
+import { type Holdfast, type LaneStats, VERSION, type WorkerInfo } from '../../index.ts'
 import { showNumber, showSpan } from '../text.ts'
 import { type Attempt, type Check, note, ok, wrong } from './check.ts'
 
@@ -31,12 +30,11 @@ function checkWorkers(workers: readonly WorkerInfo[]): Check {
 }
 
 function checkVersions(workers: readonly WorkerInfo[]): Check {
-  const own = packageVersion()
   const others = new Set(
-    workers.filter(({ isAlive, version }) => isAlive && version !== own).map((each) => each.version),
+    workers.filter(({ isAlive, version }) => isAlive && version !== VERSION).map((each) => each.version),
   )
-  if (others.size === 0) return ok('versions', `holdfast ${own}`)
-  const text = `holdfast ${own} here, live workers with ${names([...others].sort())}`
+  if (others.size === 0) return ok('versions', `holdfast ${VERSION}`)
+  const text = `holdfast ${VERSION} here, live workers with ${names([...others].sort())}`
   return note('versions', text, 'in a rolling upgrade that passes; else bring all processes to one version')
 }
 
