@@ -16,6 +16,7 @@ import type { Worker, WorkerOptions } from '#dist/src/worker.js'
 import { casesSuite } from '../hostile/cases.suite.ts'
 import { hostileCodeSuite } from '../hostile/code.suite.ts'
 import { shutdownSuite } from '../hostile/shutdown.suite.ts'
+import { typeLeaseSuite } from '../hostile/type-lease.suite.ts'
 import { logSuite } from '../results/log.suite.ts'
 import { payloadSuite } from '../results/payload.suite.ts'
 import { resultSuite } from '../results/result.suite.ts'
@@ -74,6 +75,7 @@ const SUITES = [
   policyWorkerSuite,
   explainSuite,
   casesSuite,
+  typeLeaseSuite,
 ] as const
 
 /** One fresh store, as its runner opens it. */
