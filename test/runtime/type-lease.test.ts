@@ -232,6 +232,20 @@ describe('the lease of a type', () => {
     expect([first?.leaseMs, first?.types]).toEqual([2_000, ['fast', 'quick']])
   })
 
+  it('counts for health: a block that the shortest lease does not outlast is told', async () => {
+    for (const [types, problems] of [
+      [[plain], 0],
+      [TYPES, 1],
+    ] as const) {
+      const here = await scene({ types })
+      here.process.pause()
+      await pass(here, 3_000)
+      here.process.resume()
+      await pass(here, 50)
+      expect((await here.client.health()).problems).toHaveLength(problems)
+    }
+  })
+
   it('is refused by name where it is no duration, or too short', async () => {
     for (const [lease, code] of [
       ['soon', 'INVALID_DURATION'],
