@@ -88,6 +88,15 @@ export function parseDuration(value: unknown, field: string): number {
   return Math.round(ms)
 }
 
+const LEASE_MS_MIN = 100
+
+/** Milliseconds of a lease, at least 100. Throws INVALID_DURATION or INVALID_ARGUMENT naming `field`. */
+export function parseLease(value: unknown, field: string): number {
+  const leaseMs = parseDuration(value, field)
+  if (leaseMs >= LEASE_MS_MIN) return leaseMs
+  throw invalidArgument(field, `expected at least ${LEASE_MS_MIN} ms`, { min: LEASE_MS_MIN })
+}
+
 const ZONED_ISO = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/
 const INSTANT_MAX_MS = 8.64e15
 

@@ -11,6 +11,7 @@ import {
   parseDuration,
   parseInteger,
   parseJobType,
+  parseLease,
   parseName,
   parseNumber,
   refuseUnknown,
@@ -38,7 +39,7 @@ export type RetryOption =
   | RetryPolicy
   | ((error: Failure, context: RetryPolicyContext) => RetryPolicy | Promise<RetryPolicy>)
 
-/** Options of a contract. Every one can be overridden per job at `enqueue`. */
+/** Options of a contract. All but the schemas and `lease` can be overridden per job at `enqueue`. */
 export interface ContractOptions<
   InputSchema extends StandardSchemaV1 = StandardSchemaV1,
   OutputSchema extends StandardSchemaV1 = StandardSchemaV1,
@@ -56,6 +57,11 @@ export interface ContractOptions<
   readonly maxCrashes?: number
   /** How long outputs are kept. Default: as long as the job; 0 keeps none. */
   readonly keepResult?: Duration
+  /**
+   * How long a job of this type stays with a worker that says nothing of it, whatever its other types have. At least 100 ms. Default: the
+   * worker's `lease`, which also counts from the claim to the first renewal, sent at once, and in workers whose contract says nothing.
+   */
+  readonly lease?: Duration
 }
 
 /**
@@ -69,6 +75,7 @@ export interface JobContract<Input = unknown, Parsed = Input, Output = unknown, 
   readonly timeoutMs: number | null
   readonly maxCrashes: number
   readonly keepResultMs: number | null
+  readonly leaseMs: number | null
   readonly input: StandardSchemaV1 | null
   readonly output: StandardSchemaV1 | null
   /** Carries the types; never present at run time. */
@@ -80,7 +87,7 @@ export interface JobContract<Input = unknown, Parsed = Input, Output = unknown, 
   }
 }
 
-const CONTRACT_OPTIONS = new Set(['input', 'output', 'queue', 'retry', 'timeout', 'maxCrashes', 'keepResult'])
+const CONTRACT_OPTIONS = new Set(['input', 'output', 'queue', 'retry', 'timeout', 'maxCrashes', 'keepResult', 'lease'])
 
 /**
  * Declares a job type. With schemas the types follow from them; without, give type parameters.
@@ -124,6 +131,7 @@ export function defineJob(type: string, options: ContractOptions = {}): JobContr
         ? DEFAULTS.maxCrashes
         : parseInteger(options.maxCrashes, 'maxCrashes', 1, LIMITS.attempts),
     keepResultMs: options.keepResult === undefined ? null : parseDuration(options.keepResult, 'keepResult'),
+    leaseMs: options.lease === undefined ? null : parseLease(options.lease, 'lease'),
     input: options.input === undefined ? null : parseSchema(options.input, 'input'),
     output: options.output === undefined ? null : parseSchema(options.output, 'output'),
   })

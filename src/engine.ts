@@ -14,6 +14,8 @@ export interface WorkerSettings {
   readonly lanes: readonly string[]
   readonly concurrency: number
   readonly leaseMs: number
+  /** Of the types whose contract says another one than the worker's. */
+  readonly typeLeases: ReadonlyMap<string, number>
   readonly maxBlockedMs: number
   readonly prefetch: number
   readonly pollMs: number

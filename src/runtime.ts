@@ -2,11 +2,12 @@
  * One worker: the tree of actors that claims, runs and settles jobs, made from options and torn down in order.
  * `start` resolves only when every part is ready to take jobs.
  */
+import { cancellationOf } from './actors/abort-reason.ts'
 import type { AttemptEnvironment } from './actors/attempt.ts'
 import { CancelWatch } from './actors/cancel-watch.ts'
 import { Dispatcher } from './actors/dispatcher.ts'
 import type { JobActor } from './actors/job-actor.ts'
-import { LeaseKeeper } from './actors/lease-keeper.ts'
+import { type Keeper, makeKeepers } from './actors/lease-keepers.ts'
 import { eventOf } from './actors/lifecycle.ts'
 import { type LostSlot, LostSlots } from './actors/lost-slots.ts'
 import type { Membership } from './actors/membership.ts'
@@ -42,7 +43,7 @@ export class Runtime {
   private readonly settings: WorkerSettings
   private readonly supervisor: Supervisor
   private readonly dispatcher: Dispatcher
-  readonly keeper: LeaseKeeper
+  readonly keeper: Keeper
   private readonly membership: Membership
   private readonly notes: NoteWriter
   private readonly parts: readonly Parameters<Supervisor['start']>[0][]
@@ -57,16 +58,12 @@ export class Runtime {
     this.engine = engine
     this.settings = settings
     const { backend, clock, timers, random, logger, warn } = engine
-    const { leaseMs, lanes, keepLogs } = settings
+    const { leaseMs, maxBlockedMs, typeLeases, lanes, keepLogs } = settings
     this.notes = new NoteWriter({ backend, clock, timers, warn, keepLines: keepLogs.lines })
     this.supervisor = new Supervisor({ clock, logger, onEscalate: (error) => this.escalated(error) })
     this.pool = this.newPool()
-    const keeper = new LeaseKeeper({
-      backend,
-      clock,
-      timers,
-      warn,
-      terms: { leaseMs, maxBlockedMs: settings.maxBlockedMs },
+    const { keeper, keepers } = makeKeepers({
+      ...{ backend, clock, timers, warn, leaseMs, maxBlockedMs, typeLeases },
       onBlocked: (blockedMs) => this.blocked(blockedMs),
     })
     const cancels = new CancelWatch({ timers, keeper, isTold: () => notifier.hearsCancels })
@@ -102,7 +99,7 @@ export class Runtime {
     this.shutdown = new Shutdown({ timers, dispatcher: this.dispatcher, keeper, killGraceMs: settings.killGraceMs })
     this.membership = announce(engine, settings, () => this.present)
     // Stopped in reverse: a worker is known until it has drained.
-    this.parts = [this.membership, keeper, reaper, cancels, notifier, this.dispatcher]
+    this.parts = [this.membership, ...keepers, reaper, cancels, notifier, this.dispatcher]
   }
 
   private newPool(): PoolActor | null {
@@ -181,7 +178,8 @@ export class Runtime {
 
   /** Whether this worker can get at jobs. */
   health(): WorkerHealth {
-    const { id: workerId, leaseMs, maxBlockedMs, pollMs } = this.settings
+    const { id: workerId, maxBlockedMs, pollMs, typeLeases } = this.settings
+    const leaseMs = Math.min(this.settings.leaseMs, ...typeLeases.values())
     const { running, concurrency: slots, isStopping } = this.present
     const keptMs = this.keeper.hasStandIn ? Math.max(leaseMs, maxBlockedMs) : leaseMs
     const quietMaxMs = QUIET_POLLS * pollMs + this.engine.backend.deadlineMs
@@ -199,8 +197,10 @@ export class Runtime {
     return this.stopping === null
   }
 
+  /** Fires the signal of a job that this worker runs or holds; one that does not run here is left alone. */
   cancel(id: JobId): void {
-    this.keeper.cancel(id)
+    const actor = this.keeper.actors.find(({ job, isOver }) => job.id === id && !isOver)
+    actor?.abort(cancellationOf(id))
   }
 
   /** Changes the number of slots; resolves when no more than that many handlers run, or than a later change allows. */

@@ -1,6 +1,6 @@
 /** What a client does with lanes and the store as a whole: policies, counts, health, maintenance. */
 import type { BackendActor } from './actors/backend-actor.ts'
-import type { LeaseKeeper } from './actors/lease-keeper.ts'
+import type { Keeper } from './actors/lease-keepers.ts'
 import { type MaintainResult, maintainStore, reapExpired } from './actors/reaper.ts'
 import type { Capabilities } from './backends/capabilities.ts'
 import { NO_LIMITS } from './backends/limits.ts'
@@ -78,7 +78,7 @@ export interface StoreOperationsContext {
 /** What is asked of a worker of this client. */
 interface LocalWorker {
   readonly fatal: HoldfastError | null
-  readonly keeper: LeaseKeeper
+  readonly keeper: Keeper
   health(): WorkerHealth
 }
 

@@ -1,7 +1,16 @@
 /** The worker as users see it: options checked once, events, slots, an orderly stop. The work is done by `Runtime`. */
 import { hostname } from 'node:os'
 import { LOG_LEVELS, type LogLevel } from './actors/log-line.ts'
-import { DEFAULTS, type Duration, LIMITS, parseDuration, parseInteger, parseName, refuseUnknown } from './config.ts'
+import {
+  DEFAULTS,
+  type Duration,
+  LIMITS,
+  parseDuration,
+  parseInteger,
+  parseLease,
+  parseName,
+  refuseUnknown,
+} from './config.ts'
 import { type AppContext, type Handler, parseRetryPolicy, type RetryOption } from './contract.ts'
 import type { KeepLogs, WorkerSettings } from './engine.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
@@ -20,7 +29,7 @@ export interface WorkerOptions<Context = AppContext> {
   readonly concurrency?: number
   /** Becomes `ctx.context` of inline handlers. */
   readonly context?: Context
-  /** How long a job stays this worker's without a renewal; renewed at a third. Default 30 s, at least 100 ms. */
+  /** How long a job stays this worker's without a renewal; renewed at a third. Default 30 s, at least 100 ms. A type may say another one. */
   readonly lease?: Duration
   /**
    * How long the main loop may be blocked before its jobs are given up and run elsewhere; until then a thread renews their leases
@@ -36,7 +45,7 @@ export interface WorkerOptions<Context = AppContext> {
   readonly ordering?: 'fifo'
   /** Longest wait between looks at the store when no hint comes; twice that while the store's wake-ups surely arrive. Default 1 s. */
   readonly poll?: Duration
-  /** Pause between looks for leases that ran out. Default 5 s. */
+  /** Pause between looks for leases that ran out. Default 5 s, or half of the shortest `lease` that a type of the handlers says. */
   readonly reap?: Duration
   /**
    * Most jobs to hold beyond the free slots while handlers take a few milliseconds at most; what is held longer than 50 ms goes
@@ -73,8 +82,6 @@ const OPTIONS = new Set([
 const QUEUE_OPTIONS = new Set(['retry'])
 const STOP_OPTIONS = new Set(['deadline'])
 
-const LEASE_MS_MIN = 100
-
 /** Checks the options of a worker; every error names its field. */
 export function toSettings(options: WorkerOptions<never>, random: Random): WorkerSettings {
   if (typeof options !== 'object' || options === null)
@@ -87,9 +94,8 @@ export function toSettings(options: WorkerOptions<never>, random: Random): Worke
     })
   }
   const handlers = toHandlerMap(options.handlers)
-  const leaseMs = options.lease === undefined ? DEFAULTS.leaseMs : parseDuration(options.lease, 'lease')
-  if (leaseMs < LEASE_MS_MIN)
-    throw invalidArgument('lease', `expected at least ${LEASE_MS_MIN} ms`, { min: LEASE_MS_MIN })
+  const leaseMs = options.lease === undefined ? DEFAULTS.leaseMs : parseLease(options.lease, 'lease')
+  const typeLeases = toTypeLeases(handlers, leaseMs)
   return {
     id: options.id === undefined ? defaultId(random) : parseName(options.id, 'id'),
     lanes: toLanes(options.lanes, handlers),
@@ -98,10 +104,11 @@ export function toSettings(options: WorkerOptions<never>, random: Random): Worke
         ? DEFAULTS.concurrency
         : parseInteger(options.concurrency, 'concurrency', 1, LIMITS.concurrency),
     leaseMs,
+    typeLeases,
     maxBlockedMs:
       options.maxBlocked === undefined ? DEFAULTS.maxBlockedMs : parseDuration(options.maxBlocked, 'maxBlocked'),
     pollMs: options.poll === undefined ? DEFAULTS.pollMs : Math.max(1, parseDuration(options.poll, 'poll')),
-    reapMs: options.reap === undefined ? DEFAULTS.reapMs : Math.max(1, parseDuration(options.reap, 'reap')),
+    reapMs: options.reap === undefined ? reapMsFor(typeLeases) : Math.max(1, parseDuration(options.reap, 'reap')),
     prefetch:
       options.prefetch === undefined
         ? DEFAULTS.prefetch
@@ -114,6 +121,16 @@ export function toSettings(options: WorkerOptions<never>, random: Random): Worke
     keepLogs: toKeepLogs(options.keepLogs),
   }
 }
+
+/** Contracts may come from another release, or from no `defineJob` at all. */
+function toTypeLeases(handlers: ReadonlyMap<string, Handler<unknown>>, leaseMs: number): ReadonlyMap<string, number> {
+  const leases = [...handlers].map(([type, { contract }]) => [type, contract.leaseMs ?? leaseMs] as const)
+  return new Map(leases.filter(([, own]) => own !== leaseMs))
+}
+
+/** Whoever asks for a short lease wants it to be noticed soon that it ran out. */
+const reapMsFor = (typeLeases: ReadonlyMap<string, number>): number =>
+  Math.min(DEFAULTS.reapMs, ...[...typeLeases.values()].map((leaseMs) => leaseMs / 2))
 
 const KEEP_LOGS_OPTIONS = new Set(['lines', 'level'])
 

@@ -24,6 +24,10 @@ export function limitOf(
   return { reason, waitMs: Math.min(deadlineLeftMs, timeoutLeftMs) }
 }
 
+/** For a job that runs here and that somebody has cancelled. */
+export const cancellationOf = (jobId: string): HoldfastError =>
+  abortReason('JOB_CANCELLED', 'cancellation of the job was requested', jobId)
+
 /** The reason a signal fires with. */
 export function abortReason(
   code: Extract<ErrorCode, 'JOB_CANCELLED' | 'SHUTTING_DOWN' | 'LEASE_LOST'>,

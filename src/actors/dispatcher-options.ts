@@ -4,14 +4,14 @@ import type { HoldfastError } from '../errors.ts'
 import type { AttemptEnvironment } from './attempt.ts'
 import type { BackendActor } from './backend-actor.ts'
 import type { JobActor } from './job-actor.ts'
-import type { LeaseKeeper } from './lease-keeper.ts'
+import type { Keeper } from './lease-keepers.ts'
 import type { WakeUps } from './notifier.ts'
 import type { Ending, SentTurn } from './turn-queue.ts'
 
 export interface DispatcherOptions {
   readonly backend: BackendActor
   readonly env: AttemptEnvironment
-  readonly keeper: LeaseKeeper
+  readonly keeper: Keeper
   readonly wakeUps: WakeUps
   readonly lanes: readonly string[]
   readonly concurrency: number

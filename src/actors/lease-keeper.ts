@@ -1,5 +1,5 @@
 /**
- * Renews every lease that this worker holds, all in one call at a third of their life, until the dispatcher drops them.
+ * Renews every lease of one duration that this worker holds, all in one call at a third of their life, until the dispatcher drops them.
  * A refused renewal tells the attempt that its lease is lost; a renewal that fails is not a loss but an unknown, until 0.8 of
  * the lease has passed without one that worked. What is held is also noted on a board, from which a thread of the store renews
  * what this loop cannot while it is blocked (`lease-policy.ts` says who renews when). After a gap (a blocked loop, a suspended
@@ -20,7 +20,7 @@ import { type Clock, delay, type TimerHandle, type Timers } from '../clock.ts'
 import type { HoldfastError } from '../errors.ts'
 import { Roster } from '../roster.ts'
 import type { Warn } from '../telemetry.ts'
-import { abortReason } from './abort-reason.ts'
+import { abortReason, cancellationOf } from './abort-reason.ts'
 import { Actor } from './actor.ts'
 import type { BackendActor } from './backend-actor.ts'
 import type { JobActor } from './job-actor.ts'
@@ -54,6 +54,8 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   longestBlockMs = 0
   private readonly options: LeaseKeeperOptions
   private readonly held = new Roster<JobActor>()
+  /** Those of `adopt` that no renewal has reached yet: they have what their claim asked for. */
+  private readonly granted = new Set<JobActor>()
   private keeping: LeaseKeeping | null = null
   private board: LeaseBoard | null = null
   private timer: TimerHandle = null
@@ -78,8 +80,16 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     if (this.board !== null) actor.boardSlot = this.board.put(actor.job, actor.leaseConfirmedAt)
   }
 
+  /** Asks for the duration of this keeper for what a claim has just granted with another. What fails is left to the next renewal of all. */
+  adopt(actors: readonly JobActor[]): void {
+    if (actors.length === 0) return
+    for (const actor of actors) this.granted.add(actor)
+    void this.request(actors, (message) => this.tell(message))
+  }
+
   drop(actor: JobActor): void {
     this.held.delete(actor)
+    if (this.granted.size > 0) this.granted.delete(actor)
     this.board?.clear(actor.boardSlot)
     actor.boardSlot = -1
   }
@@ -126,19 +136,6 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   /** The attempts whose leases are held: those that run, and those that are over but not yet settled. */
   get actors(): readonly JobActor[] {
     return this.held.list()
-  }
-
-  /** Fires the signal of a job that this worker runs or holds; one that does not run here is left alone. */
-  cancel(jobId: string): void {
-    const actor = this.actors.find(({ job, isOver }) => job.id === jobId && !isOver)
-    actor?.abort(abortReason('JOB_CANCELLED', 'cancellation of the job was requested', jobId))
-  }
-
-  /** Fires the signal of everything that runs; what ends without success is given back. */
-  abortAll(): void {
-    for (const actor of this.actors) {
-      actor.abort(abortReason('SHUTTING_DOWN', 'the worker is stopping', actor.job.id))
-    }
   }
 
   /**
@@ -224,22 +221,26 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   }
 
   private renew(): Promise<void> {
-    const { clock, terms } = this.options
+    const { clock } = this.options
     if (this.held.size === 0) return Promise.resolve()
     const asked = this.held.list().filter((actor) => !isExhausted(actor, clock.monotonic()))
     if (asked.length === 0) return Promise.resolve()
-    const leases = asked.map(({ job }) => ({ id: job.id, token: job.token }))
-    const sentAt = clock.monotonic()
-    const answered = (message: KeeperMessage): void => {
+    this.underWay = this.request(asked, (message) => {
       this.underWay = null
       // It is dealt with in a microtask of its own, ahead of those who wait for the promise below.
       this.tell(message)
-    }
-    this.underWay = this.options.backend.ask('lease.renew', { leases, leaseMs: terms.leaseMs }).then(
+    })
+    return this.underWay
+  }
+
+  private request(asked: readonly JobActor[], answered: (message: KeeperMessage) => void): Promise<void> {
+    const { backend, clock, terms } = this.options
+    const leases = asked.map(({ job }) => ({ id: job.id, token: job.token }))
+    const sentAt = clock.monotonic()
+    return backend.ask('lease.renew', { leases, leaseMs: terms.leaseMs }).then(
       ({ outcomes }) => answered({ type: 'renewed', asked, sentAt, outcomes }),
       (error: HoldfastError) => answered({ type: 'notRenewed', error }),
     )
-    return this.underWay
   }
 
   private apply(actor: JobActor, outcome: RenewOutcome, sentAt: number): void {
@@ -250,7 +251,7 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
         return
       case 'cancelRequested':
         this.confirm(actor, sentAt)
-        actor.abort(abortReason('JOB_CANCELLED', 'cancellation of the job was requested', actor.job.id))
+        actor.abort(cancellationOf(actor.job.id))
         return
       case 'leaseLost':
       case 'gone':
@@ -263,6 +264,7 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
   }
 
   private confirm(actor: JobActor, at: number): void {
+    this.granted.delete(actor)
     actor.leaseConfirmedAt = at
     this.board?.confirm(actor.boardSlot, at)
   }
@@ -277,7 +279,8 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
     for (const actor of this.held.list()) {
       const renewedAt = this.board?.renewedAt(actor.boardSlot) ?? Number.NEGATIVE_INFINITY
       const confirmedAt = Math.max(actor.leaseConfirmedAt, renewedAt, askedAt)
-      if (actor.isOver || !isOverdue(now - confirmedAt, terms)) continue
+      const isAsClaimed = this.granted.has(actor) && renewedAt < actor.leaseConfirmedAt
+      if (actor.isOver || !isOverdue(now - confirmedAt, isAsClaimed ? terms.paceMs : terms.leaseMs)) continue
       this.drop(actor)
       actor.abort(abortReason('LEASE_LOST', 'the lease could not be renewed in time', actor.job.id))
     }

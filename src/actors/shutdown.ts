@@ -5,13 +5,14 @@
  */
 import type { TimerHandle, Timers } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
+import { abortReason } from './abort-reason.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import type { LeaseKeeper } from './lease-keeper.ts'
+import type { JobActor } from './job-actor.ts'
 
 export interface ShutdownOptions {
   readonly timers: Timers
   readonly dispatcher: Dispatcher
-  readonly keeper: Pick<LeaseKeeper, 'abortAll'>
+  readonly keeper: { readonly actors: readonly JobActor[] }
   readonly killGraceMs: number
 }
 
@@ -46,7 +47,9 @@ export class Shutdown {
     await Promise.race([isQuiet, patienceIsOver])
     for (const timer of this.patience.splice(0)) timers.clear(timer)
     if (dispatcher.isQuiet) return
-    keeper.abortAll()
+    for (const actor of keeper.actors) {
+      actor.abort(abortReason('SHUTTING_DOWN', 'the worker is stopping', actor.job.id))
+    }
     await this.atMost(
       dispatcher.until(({ active }) => active === 0),
       killGraceMs + DEFAULTS.lostAfterMs + DEFAULTS.stopSilenceMs,

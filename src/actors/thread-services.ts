@@ -26,8 +26,9 @@ export class AttemptServices implements ThreadServices {
 
   enqueue(type: string, input: unknown, request: unknown): Promise<{ id: string; deduplicated: boolean }> {
     const { contract, options } = request as ThreadEnqueue
-    // The input has passed the contract's schema in the thread; schemas themselves do not cross.
-    const job: JobContract | string = contract === null ? type : { type, ...contract, input: null, output: null }
+    // The input has passed the contract's schema in the thread; schemas themselves do not cross, and the lease is the matter of a worker.
+    const own = { type, input: null, output: null, leaseMs: null }
+    const job: JobContract | string = contract === null ? type : { ...own, ...contract }
     return this.#ctx.enqueue(job as JobContract, input, options ?? {})
   }
 

@@ -6,7 +6,12 @@
  */
 
 export interface LeaseTerms {
+  /** What a renewal asks for. */
   readonly leaseMs: number
+  /**
+   * What all is timed by: `leaseMs`, or what claims ask for where that is less, since a lease has that until it was first renewed.
+   */
+  readonly paceMs: number
   /** How long the main loop may stand still before its leases are given up; 0: nobody stands in for it. */
   readonly maxBlockedMs: number
 }
@@ -26,26 +31,26 @@ const LOCAL_DEADLINE = 0.8
 
 const BEAT_MS_MAX = 500
 
-export const renewEveryMs = ({ leaseMs }: LeaseTerms): number => leaseMs / RENEWALS
+export const renewEveryMs = ({ paceMs }: LeaseTerms): number => paceMs / RENEWALS
 
 /** How often the thread looks at the leases. */
-export const lookEveryMs = ({ leaseMs }: LeaseTerms): number => leaseMs / LOOKS
+export const lookEveryMs = ({ paceMs }: LeaseTerms): number => paceMs / LOOKS
 
 /** How soon the thread tries again after a renewal that failed. */
-export const retryAfterMs = ({ leaseMs }: LeaseTerms): number => Math.max(10, Math.min(250, leaseMs / 20))
+export const retryAfterMs = ({ paceMs }: LeaseTerms): number => Math.max(10, Math.min(250, paceMs / 20))
 
 /** How often the main loop shows that it is alive. */
-export const beatEveryMs = ({ leaseMs }: LeaseTerms): number => Math.min(BEAT_MS_MAX, leaseMs / LOOKS)
+export const beatEveryMs = ({ paceMs }: LeaseTerms): number => Math.min(BEAT_MS_MAX, paceMs / LOOKS)
 
 /** Everything held is to be renewed before anything else is done. */
-export const isAfterGap = (silentMs: number, { leaseMs }: LeaseTerms): boolean => silentMs > GAP * leaseMs
+export const isAfterGap = (silentMs: number, { paceMs }: LeaseTerms): boolean => silentMs > GAP * paceMs
 
 /** A main loop that stands still for so long is not waited for any longer. */
 export const isGivenUp = (silentMs: number, { maxBlockedMs }: LeaseTerms): boolean => silentMs > maxBlockedMs
 
-/** The lease was last confirmed too long ago to be relied on. */
-export const isOverdue = (sinceConfirmedMs: number, { leaseMs }: LeaseTerms): boolean =>
-  sinceConfirmedMs >= LOCAL_DEADLINE * leaseMs
+/** The lease was last confirmed, for `lifeMs`, too long ago to be relied on. */
+export const isOverdue = (sinceConfirmedMs: number, lifeMs: number): boolean =>
+  sinceConfirmedMs >= LOCAL_DEADLINE * lifeMs
 
 export interface HeldLease {
   /** Before the request was sent that last granted or renewed it. */
@@ -62,8 +67,8 @@ export const isExhausted = ({ renewUntil }: Pick<HeldLease, 'renewUntil'>, now: 
 export function needsStandIn(
   lease: HeldLease,
   { now, silentMs }: { readonly now: number; readonly silentMs: number },
-  { leaseMs }: LeaseTerms,
+  { paceMs }: LeaseTerms,
 ): boolean {
-  const after = silentMs > SILENT * leaseMs ? 1 / RENEWALS : STAND_IN_AFTER
-  return now - lease.confirmedAt >= after * leaseMs && !isExhausted(lease, now)
+  const after = silentMs > SILENT * paceMs ? 1 / RENEWALS : STAND_IN_AFTER
+  return now - lease.confirmedAt >= after * paceMs && !isExhausted(lease, now)
 }

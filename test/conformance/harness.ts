@@ -18,6 +18,7 @@ import { hostileCodeSuite } from '../hostile/code.suite.ts'
 import { poisonSuite } from '../hostile/poison.suite.ts'
 import { shutdownSuite } from '../hostile/shutdown.suite.ts'
 import { slotsSuite } from '../hostile/slots.suite.ts'
+import { typeLeaseSuite } from '../hostile/type-lease.suite.ts'
 import { logSuite } from '../results/log.suite.ts'
 import { payloadSuite } from '../results/payload.suite.ts'
 import { resultSuite } from '../results/result.suite.ts'
@@ -78,6 +79,7 @@ const SUITES = [
   casesSuite,
   poisonSuite,
   slotsSuite,
+  typeLeaseSuite,
 ] as const
 
 /** One fresh store, as its runner opens it. */

@@ -5,6 +5,7 @@ const POLICY = 'src/backends/lease-policy.js'
 const STAND_IN = 'src/backends/lease-stand-in.js'
 
 const RUNTIME = 'test/runtime/lease-keeper.test.ts'
+const TYPES = 'test/runtime/type-lease.test.ts'
 const BOARD = 'test/model/lease-board.test.ts'
 const SIMULATION = 'test/simulation/simulation.test.ts'
 const MEMORY = 'test/conformance/memory.test.ts'
@@ -34,8 +35,8 @@ export const LEASE_MUTANTS = [
   {
     name: 'keeper-does-not-stand-in',
     file: POLICY,
-    find: 'return now - lease.confirmedAt >= after * leaseMs',
-    replace: 'return lease.confirmedAt > now && after > 0 && leaseMs > 0',
+    find: 'return now - lease.confirmedAt >= after * paceMs',
+    replace: 'return lease.confirmedAt > now && after > 0 && paceMs > 0',
     suites: [RUNTIME],
     second: [SIMULATION],
   },
@@ -103,5 +104,29 @@ export const LEASE_MUTANTS = [
     replace: 'if (this.boards.size < 0)',
     suites: [REDIS],
     only: 'is terminated',
+  },
+  {
+    name: 'lease-of-a-type-is-not-asked-for-at-once',
+    file: 'src/actors/lease-keepers.js',
+    find: 'keeper.adopt(actors.splice(0));',
+    replace: 'actors.splice(0);',
+    suites: [TYPES],
+    second: [SQLITE],
+    secondOnly: 'C021 SIGKILL',
+  },
+  {
+    name: 'longer-lease-of-a-type-renewed-too-late',
+    file: 'src/actors/lease-keepers.js',
+    find: 'paceMs: Math.min(ownMs, leaseMs)',
+    replace: 'paceMs: ownMs',
+    suites: [TYPES],
+  },
+  {
+    name: 'lease-relied-on-before-it-was-asked-for',
+    file: KEEPER,
+    find: 'isAsClaimed ? terms.paceMs : terms.leaseMs',
+    replace: 'terms.leaseMs',
+    suites: [MEMORY],
+    only: 'does not get through',
   },
 ]

@@ -101,7 +101,7 @@ export const STOP_MUTANTS = [
   {
     name: 'what-runs-at-the-deadline-is-not-aborted',
     file: 'src/actors/shutdown.js',
-    find: 'keeper.abortAll();',
+    find: "actor.abort(abortReason('SHUTTING_DOWN', 'the worker is stopping', actor.job.id));",
     replace: '',
     suites: [MEMORY],
     only: '124 what has not ended at the deadline',

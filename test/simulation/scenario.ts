@@ -19,6 +19,8 @@ export interface PlannedJob {
   readonly at: number
   readonly process: number
   readonly lane: string
+  /** Index into the leases of types; null: of the type that has the lease of its worker. */
+  readonly ownLease: number | null
   readonly key: string | null
   readonly priority: number
   readonly delayMs: number
@@ -56,6 +58,8 @@ export interface Scenario {
   readonly slots: readonly number[]
   readonly lanes: readonly string[]
   readonly leaseMs: number
+  /** Of types that have one of their own: shorter and longer ones. */
+  readonly typeLeasesMs: readonly number[]
   readonly maxBlockedMs: number
   readonly pollMs: number
   readonly reapMs: number
@@ -90,10 +94,12 @@ interface JobLimits {
   readonly leaseMs: number
   readonly processes: number
   readonly untilMs: number
+  /** How many types have a lease of their own. */
+  readonly types: number
 }
 
 function planJob(random: SeededRandom, index: number, limits: JobLimits): PlannedJob {
-  const { lanes, leaseMs, processes, untilMs } = limits
+  const { lanes, leaseMs, processes, untilMs, types } = limits
   const acts = Array.from({ length: random.integer(1, 3) }, () => planAct(random, leaseMs))
   // Without a timeout a handler that waits for its signal would rightly keep its slot for ever.
   const needsTimeout = acts.some(({ kind }) => kind === 'untilSignal')
@@ -102,6 +108,7 @@ function planJob(random: SeededRandom, index: number, limits: JobLimits): Planne
     at: random.chance(0.5) ? random.pick([0, 0, 0, 50]) : random.integer(0, untilMs),
     process: random.integer(0, processes - 1),
     lane: random.pick(lanes),
+    ownLease: types === 0 || random.chance(0.4) ? null : random.integer(0, types - 1),
     key: random.chance(0.15) ? `k${random.integer(0, 3)}` : null,
     priority: random.integer(0, 2),
     delayMs: random.chance(0.3) ? random.integer(0, 2 * leaseMs) : 0,
@@ -169,7 +176,8 @@ export function planScenario(seed: number): Scenario {
   const leaseMs = weather === 'cuts' ? 6_000 : random.pick([400, 1_000, 3_000])
   const untilMs = leaseMs * random.integer(1, weather === 'storm' || weather === 'blocks' ? 8 : 2)
   const lanes = random.chance(0.5) ? ['a'] : ['a', 'b']
-  const limits = { lanes, leaseMs, processes, untilMs }
+  const typeLeasesMs = random.chance(0.5) ? [] : [leaseMs / 2, 3 * leaseMs]
+  const limits = { lanes, leaseMs, processes, untilMs, types: typeLeasesMs.length }
   const jobs = random.integer(1, random.pick([3, 10, 40]))
   const mishaps = weather === 'storm' ? random.integer(0, 8) : weather === 'blocks' ? random.integer(1, 4) : 0
   return {
@@ -180,6 +188,7 @@ export function planScenario(seed: number): Scenario {
     slots: Array.from({ length: processes }, () => random.pick([1, 2, 4, 16])),
     lanes,
     leaseMs,
+    typeLeasesMs,
     maxBlockedMs: weather === 'blocks' ? 3_600_000 : random.pick([0, leaseMs, 60_000, 60_000]),
     pollMs: random.integer(100, 1_000),
     reapMs: random.integer(200, 1_000),
@@ -205,7 +214,8 @@ const longestAct = ({ acts, timeoutMs }: PlannedJob): number => {
  * their deadline, retries wait their turn, and the work that is left runs, in the worst case in a single slot.
  */
 export function livenessBoundMs(scenario: Scenario): number {
-  const { leaseMs, reapMs, pollMs, retryCapMs, callDeadlineMs, killGraceMs, jobs, mishaps } = scenario
+  const { reapMs, pollMs, retryCapMs, callDeadlineMs, killGraceMs, jobs, mishaps } = scenario
+  const leaseMs = Math.max(scenario.leaseMs, ...scenario.typeLeasesMs)
   const setBack = mishaps.reduce(
     (sum, mishap) => sum + (mishap.kind === 'storeJump' ? Math.max(0, -mishap.byMs) : 0),
     0,

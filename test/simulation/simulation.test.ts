@@ -20,6 +20,7 @@ const SOMETIMES: Readonly<Record<string, number>> = {
   block: 150,
   'stand-in': 500,
   stop: 100,
+  'own lease': 2_000,
   storeJump: 50,
   storeDown: 50,
   'late request': 200,

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { connectWith, type Holdfast } from '#dist/src/client.js'
-import { defineJob, handle, type JobContext, retry } from '#dist/src/contract.js'
+import { defineJob, handle, type JobContext, type JobContract, retry } from '#dist/src/contract.js'
 import { type HoldfastError, isHoldfastError, PermanentError } from '#dist/src/errors.js'
 import { isTerminal } from '#dist/src/job.js'
 import type { Worker } from '#dist/src/worker.js'
@@ -54,6 +54,7 @@ export interface Outcome {
 
 export class System {
   private readonly scenario: Scenario
+  private readonly ownTypes: readonly Task[]
   private readonly random: SeededRandom
   private readonly world: World
   private readonly store: SimulatedStore
@@ -68,6 +69,7 @@ export class System {
 
   constructor(scenario: Scenario) {
     this.scenario = scenario
+    this.ownTypes = scenario.typeLeasesMs.map((lease, index) => defineJob(`task-${index}`, { lease }))
     this.random = new SeededRandom(scenario.seed + 2 ** 32)
     this.world = new World({ tieBreak: this.random.fork(), budget: EVENT_BUDGET })
     this.store = new SimulatedStore(this.world)
@@ -133,14 +135,14 @@ export class System {
         reap: scenario.reapMs,
         killGrace: scenario.killGraceMs,
       },
-      handlers: [
-        handle(TASK, (input, ctx) => {
+      handlers: [TASK, ...this.ownTypes].map((type) =>
+        handle(type, (input, ctx) => {
           if (started !== null && started.activeJobs > started.concurrency) {
             this.report('I15', ctx.jobId, `${started.activeJobs} run at once in ${started.concurrency} slots`)
           }
           return this.handler(process, input, ctx)
         }),
-      ],
+      ),
     })
     started = worker
     workers.push(worker)
@@ -216,7 +218,9 @@ export class System {
         ...{ base: this.scenario.retryBaseMs, cap: this.scenario.retryCapMs },
       }),
     }
-    incarnation.client.enqueue(TASK, { acts: job.acts }, options).then(
+    if (job.ownLease !== null) this.store.count('own lease')
+    const type = (job.ownLease === null ? undefined : this.ownTypes[job.ownLease]) ?? TASK
+    incarnation.client.enqueue(type, { acts: job.acts }, options).then(
       ({ id }) => told('ok', id),
       (error: unknown) => {
         const isDefinite = isHoldfastError(error) && error.details.outcome === 'notDone'
@@ -338,7 +342,9 @@ export class System {
   }
 
   private isTimed(id: string): boolean {
-    const ref = [...this.produced.values()].find((each) => each.id === id)?.ref
+    // Its producer may never have heard of it.
+    const made = this.store.facts.find((fact) => fact.kind === 'enqueue' && fact.job === id)
+    const ref = made?.kind === 'enqueue' ? made.ref : null
     return this.scenario.jobs.some((job) => job.ref === ref && (job.timeoutMs !== null || job.deadlineInMs !== null))
   }
 
@@ -380,7 +386,9 @@ export class System {
   }
 }
 
-const TASK = defineJob<Input, string>('task')
+type Task = JobContract<Input, Input, string>
+
+const TASK: Task = defineJob('task')
 
 async function perform(act: Act, process: VirtualProcess, ctx: JobContext): Promise<void> {
   const pass = (ms: number): Promise<void> =>

@@ -1,10 +1,10 @@
 // A worker whose handler does what it is told to its main loop: `spin` for a time, `spinUntil` a file is there, or `wait` for a word
-// and then try to write; `held`: not before it is told to block. Says every call that its main loop makes to the store, and what its worker and its signal tell.
+// and then try to write; `held`: not before it is told to block. The last argument is the lease of the type, if it has one. Says every call that its main loop makes to the store, and what its worker and its signal tell.
 import { existsSync } from 'node:fs'
 import { args, connect, holdfast, say, told } from './store.mjs'
 
 const { defineJob, handle } = holdfast
-const [how, detail, options, isHeld] = args
+const [how, detail, options, isHeld, lease] = args
 const threads = []
 process.on('worker', (thread) => {
   threads.push(thread)
@@ -33,7 +33,7 @@ const ways = {
 }
 
 const hf = await connect((type) => say('call', type))
-const handler = handle(defineJob('task'), async (_input, ctx) => {
+const handler = handle(defineJob('task', lease === undefined ? {} : { lease: Number(lease) }), async (_input, ctx) => {
   say('started', ctx.jobId)
   if (isHeld === 'held') await told('block')
   await ways[how](ctx)
