@@ -73,7 +73,7 @@ const acts = {
   leavesTimer: () => {
     setTimeout(() => {
       throw new Error('thrown after the end')
-    }, 1)
+    }, 100)
   },
   fillsHeap: () => {
     const kept = []
