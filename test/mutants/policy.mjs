@@ -21,6 +21,7 @@ export const POLICY_MUTANTS = [
     replace: 'maxInFlight',
     suites: [MEMORY],
     only: '120 never more than maxInFlight',
+    second: ['test/simulation/simulation.test.ts'],
   },
   {
     name: 'policy-bucket-fills-beyond-its-burst',

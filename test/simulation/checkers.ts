@@ -15,7 +15,7 @@ export interface Violation {
 
 type Report = (at: number, job: JobId, message: string) => void
 
-function collect(invariant: string, check: (report: Report) => void): Violation[] {
+export function collect(invariant: string, check: (report: Report) => void): Violation[] {
   const violations: Violation[] = []
   check((at, job, message) => violations.push({ invariant, job, at, message }))
   return violations

@@ -3,6 +3,7 @@
  * when. Pure: the same seed gives the same scenario, which `system.ts` then runs.
  */
 import { type Faults, NO_FAULTS } from './faulty-backend.ts'
+import { planLimits, type SimulatedLimits } from './limits.ts'
 import { SeededRandom } from './random.ts'
 
 /** What a handler does in one attempt. */
@@ -68,6 +69,7 @@ export interface Scenario {
   readonly maxCrashes: number
   readonly retryBaseMs: number
   readonly retryCapMs: number
+  readonly limits: SimulatedLimits | null
   readonly jobs: readonly PlannedJob[]
   readonly faults: Faults
   readonly mishaps: readonly Mishap[]
@@ -197,6 +199,7 @@ export function planScenario(seed: number): Scenario {
     maxCrashes: random.integer(1, 6),
     retryBaseMs: random.integer(1, 300),
     retryCapMs: random.integer(300, 2_000),
+    limits: planLimits(seed, lanes),
     jobs: Array.from({ length: jobs }, (_, index) => planJob(random, index, limits)),
     faults: planFaults(random, leaseMs, weather),
     mishaps: Array.from({ length: mishaps }, () => planMishap(random, { ...limits, jobs, weather })),

@@ -21,6 +21,7 @@ const SOMETIMES: Readonly<Record<string, number>> = {
   'stand-in': 500,
   stop: 100,
   'own lease': 2_000,
+  limited: 400,
   storeJump: 50,
   storeDown: 50,
   'late request': 200,

@@ -21,6 +21,7 @@ import {
 } from './checkers.ts'
 import { type Counts, FaultyBackend, NO_FAULTS, SimulatedStore } from './faulty-backend.ts'
 import type { DumpedJob, Effect, Produced, Run } from './history.ts'
+import { checkLimits, concurrencyKeyOf } from './limits.ts'
 import { SeededRandom } from './random.ts'
 import { type Act, livenessBoundMs, type Mishap, type PlannedJob, type Scenario } from './scenario.ts'
 import { type VirtualProcess, World } from './virtual-time.ts'
@@ -77,6 +78,7 @@ export class System {
 
   async run(): Promise<Outcome> {
     const { scenario, world } = this
+    this.limit()
     for (const index of scenario.slots.keys()) this.boot(index)
     for (const job of scenario.jobs) world.after(job.at, () => this.produce(job))
     for (const mishap of scenario.mishaps) world.after(mishap.at, () => this.befall(mishap))
@@ -85,6 +87,13 @@ export class System {
     const deadline = scenario.healAt + livenessBoundMs(scenario)
     for (let at = scenario.healAt; at < deadline && !this.isDrained(); at += LOOK_MS) await world.run(at + LOOK_MS)
     return this.judge(world.startMs + deadline)
+  }
+
+  private limit(): void {
+    const { limits } = this.scenario
+    if (limits === null) return
+    this.store.count('limited')
+    this.store.execute('queue.policy', { changes: [limits] }, { origin: 'operator', copy: 0 })
   }
 
   private boot(index: number): void {
@@ -209,6 +218,7 @@ export class System {
       queue: lane,
       traceId: ref,
       idempotencyKey: key,
+      concurrencyKey: concurrencyKeyOf(ref),
       priority: job.priority,
       ...{ delay: job.delayMs, maxAttempts: job.attempts, maxCrashes: this.scenario.maxCrashes },
       ...(job.timeoutMs === null ? {} : { timeout: job.timeoutMs }),
@@ -369,10 +379,11 @@ export class System {
       ...checkSafety(run),
       ...checkNoneLost(run),
       ...checkLiveness(run, deadline),
+      ...(scenario.limits === null ? [] : checkLimits(run, scenario.limits)),
       ...(scenario.weather === 'cuts' ? checkNoneOrphaned(run) : []),
       ...(scenario.weather === 'blocks' ? checkNoneTaken(run, (id) => this.isTimed(id)) : []),
       ...(scenario.weather === 'calm' ? checkRunsExplained(run, { faultFree: true }) : []),
-      ...(scenario.weather === 'calm' && isRoomy
+      ...(scenario.weather === 'calm' && isRoomy && scenario.limits === null
         ? checkPunctual(run, {
             calmFrom: this.world.startMs,
             boundMs: 1.2 * scenario.pollMs + 3 * scenario.faults.delayMs + 10,
