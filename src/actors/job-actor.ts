@@ -65,7 +65,7 @@ export class JobActor implements AttemptOwner, Member {
     this.job = job
     this.env = env
     this.hooks = hooks
-    this.startedAt = env.clock.monotonic()
+    this.startedAt = hooks.claimedAt
     this.leaseConfirmedAt = hooks.claimedAt
     this.claimedAt = hooks.claimedAt
     this.lifecycle = createLifecycle(job.id, 'queued', env.inspect)
@@ -152,6 +152,7 @@ export class JobActor implements AttemptOwner, Member {
 
   /** The timeout runs from the start of the handler; `startMs` is what its thread may take to get there. */
   private armTimeout(startMs: number): void {
+    if (this.job.timeoutMs === null && this.job.deadlineInMs === null) return
     const limit = limitOf(this.job, startMs, this.env.clock.monotonic() - this.claimedAt)
     if (limit === null || this.isOver || this.abortReason !== null) return
     const { reason, waitMs } = limit
@@ -319,9 +320,10 @@ export class JobActor implements AttemptOwner, Member {
   private fail(failure: Failure): void {
     if (this.isOver) return
     this.isOver = true
-    this.ranMs = this.elapsed()
+    const durationMs = this.elapsed()
+    this.ranMs = durationMs
     this.env.timers.clear(this.timer)
-    settleFailure(this.env, this.job, { failure, durationMs: this.elapsed() }).then(
+    settleFailure(this.env, this.job, { failure, durationMs }).then(
       (settlement) => this.hooks.onOver(this, this.withNote(settlement)),
       (error: unknown) => {
         this.env.logger.error({ err: error, job_id: this.job.id }, 'the outcome of an attempt could not be decided')
@@ -332,7 +334,7 @@ export class JobActor implements AttemptOwner, Member {
 
   private end(settlement: Settlement | null): void {
     this.isOver = true
-    this.ranMs = this.elapsed()
+    this.ranMs = settlement?.durationMs ?? this.elapsed()
     this.env.timers.clear(this.timer)
     this.hooks.onOver(this, this.withNote(settlement))
   }
