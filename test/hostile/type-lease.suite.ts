@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Backend } from '#dist/src/backends/backend.js'
 import { isSharedByProcesses, type SuiteContext } from '../conformance/harness.ts'
 import type { Child } from '../support/child.ts'
-import { eventually, nextEvent } from '../support/event.ts'
+import { eventually, gate, nextEvent } from '../support/event.ts'
 import { over } from '../support/faulty-backend.ts'
 
 const FAST_MS = 2_000
@@ -47,8 +47,16 @@ export function typeLeaseSuite(context: SuiteContext): void {
       let isCut = false
       const cut = await harness().connect({ wrap: (backend) => renewing(backend, () => !isCut) })
       const jobs = [await hf.enqueue(short, null), await hf.enqueue(task, null), await hf.enqueue(long, null)] as const
-      const held = [short, task, long].map((type) => handle(type, () => new Promise<string>(() => {})))
-      const first = await harness().worker(cut, { handlers: held, lease: LONG_MS, concurrency: 3 })
+      const lost: string[] = []
+      const end = gate<string>()
+      const held = [short, task, long].map((type) =>
+        handle(type, (_input, { signal }) => {
+          signal.addEventListener('abort', () => lost.push(type.type))
+          return end.passed
+        }),
+      )
+      // With its slots taken it cannot claim again what it has lost.
+      await harness().worker(cut, { handlers: held, lease: LONG_MS, concurrency: 3, killGrace: '15s' })
       await isOwn(hf, jobs[0], SHORT_MS)
       await eventually(async () => (await leftMs(hf, jobs[2])) > LONG_MS, 'the longest of the three')
       isCut = true
@@ -64,7 +72,9 @@ export function typeLeaseSuite(context: SuiteContext): void {
         true,
       ])
       expect(await states(hf, jobs.slice(1))).toEqual(['running after 1', 'running after 1'])
-      await eventually(() => first.activeJobs === 2, 'the first worker has given up the one, and that alone')
+      await eventually(() => lost.length > 0, 'its signal has fired')
+      expect(lost).toEqual(['short'])
+      end.open('of the first')
     })
 
     it('C021 where the renewal that asks for it does not get through, a longer lease is given up with the one of the claim', async () => {
