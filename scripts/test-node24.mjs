@@ -20,9 +20,11 @@ for (const file of execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding
   cpSync(join(root, file), join(project, file))
 }
 
-// Without the lock file's pin of version 12, npm takes the newest of the accepted range: 13.
+// Without the lock file's pin of version 12, npm takes the newest of the accepted range, 13; also for the packages of the tests that
+// depend on 12, which would have to be compiled, and node@24 brings no headers.
 const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
 manifest.optionalDependencies['better-sqlite3'] = '^13'
+manifest.overrides = { ...manifest.overrides, 'better-sqlite3': '^13' }
 writeFileSync(join(project, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 
 function run(command, args, options) {
