@@ -104,17 +104,24 @@ export interface Holdfast {
     options?: EnqueueOptions,
   ): Promise<JobHandle<Output>>
   enqueueTx(transaction: Transaction, type: string, input: unknown, options?: EnqueueOptions): Promise<JobHandle>
+  /** The record with input, output and progress. */
   get(id: JobId): Promise<JobDetail | null>
   list(options?: ListOptions): Promise<JobPage>
+  /** The runs of a job in order, the running one last; empty for an unknown id. */
   attempts(id: JobId): Promise<readonly AttemptRecord[]>
+  /** What happened to a job, why it does not run, and what comes next. */
   explain(id: JobId): Promise<Explanation | null>
   /** What `result()` of the job's handle gives, in any process. Rejects as that does, and with JOB_NOT_FOUND. */
   result<Output = unknown>(id: JobId, options?: ResultOptions): Promise<Output>
   /** Lines that its handlers wrote to `ctx.log`, as far as they are kept; empty for an unknown id. */
   logs(id: JobId, options?: LogOptions): Promise<readonly LogLine[]>
+  /** Ends a job that waits, asks a running one to stop; `force` takes it from its worker. Rejects with JOB_NOT_FOUND. */
   cancel(id: JobId, options?: { readonly force?: boolean }): Promise<'cancelled' | 'requested' | 'already_terminal'>
+  /** A new job of one that ended, with a fresh budget and without its idempotency key. */
   replay(id: JobId, options?: ReplayOptions): Promise<JobHandle>
+  /** Makes a scheduled or retrying job ready now. Rejects with JOB_NOT_FOUND or INVALID_STATE. */
   retryNow(id: JobId): Promise<void>
+  /** Nothing is claimed from the lane until `resume`; what runs goes on. */
   pause(lane: string): Promise<void>
   resume(lane: string): Promise<void>
   /** Sets limits of a lane, stored with it and obeyed by every worker from the moment this resolves; null takes one away. */
@@ -128,6 +135,7 @@ export interface Holdfast {
   /** The workers of all processes on this store, the latest beat first; one that died is listed for 5 minutes. */
   workers(): Promise<readonly WorkerInfo[]>
   health(options?: HealthOptions): Promise<Health>
+  /** One round of the upkeep that every worker does: expired leases, retention, what became due. */
   maintain(): Promise<Maintained>
   /** Starts a worker; resolves when it is ready to take jobs. */
   worker<Context = AppContext>(options: WorkerOptions<Context>): Promise<Worker>

@@ -181,11 +181,11 @@ export function parseNumber(value: unknown, field: string, min: number, max: num
 
 /** Refuses what is no object, and option names that are not known: a misspelt option is an error and not silence. */
 export function refuseUnknown(options: unknown, known: ReadonlySet<string>, field: string): void {
-  if (typeof options !== 'object' || options === null) throw invalidArgument(field, 'expected an object')
+  const names = [...known].sort().join(', ')
+  if (typeof options !== 'object' || options === null)
+    throw invalidArgument(field, `expected an object; known are ${names}`)
   for (const key of Object.keys(options)) {
-    if (!known.has(key)) {
-      throw invalidArgument(`${field}.${key}`, `unknown option; known are ${[...known].sort().join(', ')}`)
-    }
+    if (!known.has(key)) throw invalidArgument(`${field}.${key}`, `unknown option; known are ${names}`)
   }
 }
 

@@ -183,7 +183,8 @@ function toLanes(
   handlers: ReadonlyMap<string, Handler<unknown>>,
 ): readonly string[] {
   if (lanes === undefined) return [...new Set([...handlers.values()].map(({ contract }) => contract.queue))]
-  if (!Array.isArray(lanes) || lanes.length === 0) throw invalidArgument('lanes', 'expected at least one lane')
+  if (!Array.isArray(lanes) || lanes.length === 0)
+    throw invalidArgument('lanes', 'expected an array of at least one lane')
   return [...new Set(lanes.map((lane, index) => parseName(lane, `lanes[${index}]`)))]
 }
 
