@@ -14,12 +14,12 @@ export const timedOut = ({ id, timeoutMs }: ClaimedJob): HoldfastError =>
 export function limitOf(
   job: ClaimedJob,
   startMs: number,
-  sinceClaimMs: number,
+  sinceClaimMs: () => number,
 ): { readonly reason: HoldfastError; readonly waitMs: number } | null {
   const { timeoutMs, deadlineInMs } = job
   if (timeoutMs === null && deadlineInMs === null) return null
   const timeoutLeftMs = timeoutMs === null ? Number.POSITIVE_INFINITY : timeoutMs === 0 ? 0 : timeoutMs + startMs
-  const deadlineLeftMs = deadlineInMs === null ? Number.POSITIVE_INFINITY : deadlineInMs - sinceClaimMs
+  const deadlineLeftMs = deadlineInMs === null ? Number.POSITIVE_INFINITY : deadlineInMs - sinceClaimMs()
   const reason = deadlineLeftMs < timeoutLeftMs ? deadlineExceeded(job) : timedOut(job)
   return { reason, waitMs: Math.min(deadlineLeftMs, timeoutLeftMs) }
 }

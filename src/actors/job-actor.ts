@@ -152,8 +152,7 @@ export class JobActor implements AttemptOwner, Member {
 
   /** The timeout runs from the start of the handler; `startMs` is what its thread may take to get there. */
   private armTimeout(startMs: number): void {
-    if (this.job.timeoutMs === null && this.job.deadlineInMs === null) return
-    const limit = limitOf(this.job, startMs, this.env.clock.monotonic() - this.claimedAt)
+    const limit = limitOf(this.job, startMs, () => this.env.clock.monotonic() - this.claimedAt)
     if (limit === null || this.isOver || this.abortReason !== null) return
     const { reason, waitMs } = limit
     this.env.timers.clear(this.timer)
@@ -320,10 +319,9 @@ export class JobActor implements AttemptOwner, Member {
   private fail(failure: Failure): void {
     if (this.isOver) return
     this.isOver = true
-    const durationMs = this.elapsed()
-    this.ranMs = durationMs
+    this.ranMs = this.elapsed()
     this.env.timers.clear(this.timer)
-    settleFailure(this.env, this.job, { failure, durationMs }).then(
+    settleFailure(this.env, this.job, { failure, durationMs: this.ranMs }).then(
       (settlement) => this.hooks.onOver(this, this.withNote(settlement)),
       (error: unknown) => {
         this.env.logger.error({ err: error, job_id: this.job.id }, 'the outcome of an attempt could not be decided')
