@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { defineJob, type Holdfast, handle, type JobHandle } from 'holdfast'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Backend } from '#dist/src/backends/backend.js'
@@ -168,7 +169,7 @@ export function typeLeaseSuite(context: SuiteContext): void {
     it('C021 stopped past the lease of its type a process renews before anything else, and what it lost can write nothing', async () => {
       const { hf, job, child } = await scene('wait', SHORT_MS, LONG_MS)
       await isOwn(hf, job, SHORT_MS)
-      child.signal('SIGSTOP')
+      await stopBetweenWrites(hf, child)
       expect(await job.result()).toBe('of the second')
       const heard = child.lines.length
       child.signal('SIGCONT')
@@ -193,6 +194,17 @@ export function typeLeaseSuite(context: SuiteContext): void {
       expect(await outcomes(hf, job)).toEqual(['succeeded'])
     })
   })
+}
+
+/** Where one write at a time is possible, a process that is stopped in the middle of its own keeps everybody else from theirs. */
+async function stopBetweenWrites(hf: Holdfast, child: Child): Promise<void> {
+  for (;;) {
+    child.signal('SIGSTOP')
+    const written = hf.enqueue('other', null, { queue: 'elsewhere' }).then(() => true)
+    if (await Promise.race([written, setTimeout(SHORT_MS / 3, false)])) return
+    child.signal('SIGCONT')
+    await written
+  }
 }
 
 const states = (hf: Holdfast, jobs: readonly JobHandle<unknown>[]): Promise<string[]> =>

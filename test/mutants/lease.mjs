@@ -111,8 +111,6 @@ export const LEASE_MUTANTS = [
     find: 'keeper.adopt(actors.splice(0));',
     replace: 'actors.splice(0);',
     suites: [TYPES],
-    second: [SQLITE],
-    secondOnly: 'C021 SIGKILL',
   },
   {
     name: 'longer-lease-of-a-type-renewed-too-late',
