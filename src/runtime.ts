@@ -17,6 +17,7 @@ import { PoolActor } from './actors/pool-actor.ts'
 import { type Reaped, Reaper } from './actors/reaper.ts'
 import { Shutdown } from './actors/shutdown.ts'
 import { Supervisor } from './actors/supervisor.ts'
+import { TRIAL_MS } from './actors/trial.ts'
 import type { Ending } from './actors/turn-queue.ts'
 import { announce } from './announcement.ts'
 import { attemptFields } from './attempt-fields.ts'
@@ -32,7 +33,7 @@ import { type JobEventFields, logAttempt } from './telemetry.ts'
 import { WorkerListeners } from './worker-events.ts'
 import { judgeWorker, type WorkerHealth } from './worker-health.ts'
 
-/** A worker with a free slot that has not claimed for so many polls, and for the time that a call may take, is stuck. */
+/** A worker with a free slot that has not claimed for so many polls, and for the time that a call and a trial may take, is stuck. */
 const QUIET_POLLS = 5
 
 export class Runtime {
@@ -182,7 +183,8 @@ export class Runtime {
     const leaseMs = Math.min(this.settings.leaseMs, ...typeLeases.values())
     const { running, concurrency: slots, isStopping } = this.present
     const keptMs = this.keeper.hasStandIn ? Math.max(leaseMs, maxBlockedMs) : leaseMs
-    const quietMaxMs = QUIET_POLLS * pollMs + this.engine.backend.deadlineMs
+    const trialMs = this.dispatcher.trial.isOn ? TRIAL_MS : 0
+    const quietMaxMs = QUIET_POLLS * pollMs + this.engine.backend.deadlineMs + trialMs
     const facts = { workerId, running, slots, isStopping, fatal: this.fatal, keptMs, quietMaxMs }
     return judgeWorker({ ...this.dispatcher.pulse.read(), ...facts, lostSlots: this.lostSlots })
   }

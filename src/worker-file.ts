@@ -12,11 +12,20 @@ export type WorkerRole = 'handler-worker' | 'handler-process' | 'lease-keeper' |
 /** The URL of this file, or of the bundle that it has become a part of. A bundle in CommonJS has no `import.meta`. */
 export const HERE: string = import.meta.url ?? pathToFileURL(__filename).href
 
-/** The path of that file. Throws DEPENDENCY_MISSING when it is not there. */
+let found: string | null = null
+
+/**
+ * The path of that file. Throws DEPENDENCY_MISSING when it is not there; once it was, never again: a thread or process that is started in
+ * place of another finds out for itself, where somebody hears of it, when the file was taken away meanwhile, such as by a deployment.
+ */
 export function workerFile(): string {
+  if (found !== null) return found
   const ending = /\.[cm]?js$/.exec(new URL(HERE).pathname)?.[0] ?? '.js'
   const path = fileURLToPath(new URL(`./holdfast-worker${ending}`, HERE))
-  if (existsSync(path)) return path
+  if (existsSync(path)) {
+    found = path
+    return path
+  }
   throw new HoldfastError(
     'DEPENDENCY_MISSING',
     `${path} does not exist: threads and processes of Holdfast begin there. A bundle needs 'holdfast/worker' as a further entry point named 'holdfast-worker'; see docs/bundling.md`,

@@ -28,14 +28,13 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private isScheduled = false
   private isClaimDue = true
   private isDraining = false
-  private hasMore = false
   private readonly prefetch: Prefetch
-  private readonly trial: Trial
   private readonly overlaps: boolean
   private readonly wait: IdleWait
   private readonly watch = new Watch<Dispatcher>(this)
   private emptyClaim = false
   readonly pulse: Pulse
+  readonly trial: Trial
   /** Handlers that were started, and turns that were answered, so far. */
   readonly counts = { started: 0, answered: 0 }
 
@@ -204,7 +203,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private nextClaim(isTurnAnyway: boolean): Claim | null {
     if (this.isDraining || this.inFlight.isClaiming || this.queue.hasSuspects || !this.mayClaim) return null
     if (!this.isClaimDue && !isTurnAnyway) return null
-    const extra = this.hasMore ? this.prefetch.extra(this.slots) : 0
+    const extra = this.claims.isMoreWorthHolding ? this.prefetch.extra(this.slots) : 0
     const free = this.freeSlots + extra
     if (free <= 0) return null
     // Half of what may be held with each turn, so that one half runs while the store works on the other.
@@ -227,12 +226,11 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       return
     }
     if (grant.deadlined.length > 0) this.options.onDeadlined(grant.deadlined)
-    // Under limits a job that is held but does not run would take the place of one that could.
-    this.hasMore = grant.more && grant.limited === undefined
+    this.claims.answered(grant)
     this.emptyClaim = grant.jobs.length === 0 && !grant.more
     if (grant.more) this.isClaimDue = true
     this.admit(grant.jobs, turn.sentAt)
-    if (this.overlaps && this.hasMore && this.prefetch.extra(this.slots) > 0) this.turn()
+    if (this.overlaps && this.claims.isMoreWorthHolding && this.prefetch.extra(this.slots) > 0) this.turn()
     this.fillSlots()
     this.prefetch.watch(this.options.env.timers, () => this.tell({ type: 'heldTooLong' }))
     if (this.inFlight.isClaiming) return

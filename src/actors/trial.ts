@@ -9,7 +9,7 @@ import type { ClaimedJob } from '../backends/protocol/index.ts'
 import type { TimerHandle, Timers } from '../clock.ts'
 import type { JobActor } from './job-actor.ts'
 
-/** How long a dangerous job has to run before others of its kind may start beside it. Below what `health()` takes for a standstill. */
+/** How long a dangerous job has to run before others of its kind may start beside it. */
 export const TRIAL_MS = 10_000
 /** From so many crashes in a row on it is not taken for chance, however many a job may have. */
 const DANGEROUS_CRASHES = 2

@@ -22,6 +22,13 @@ export const BUNDLE_MUTANTS = [
     only: 'the file of threads is missing',
   },
   {
+    name: 'a-file-of-threads-taken-away-ends-the-worker',
+    file: FILE,
+    find: 'if (found !== null)',
+    replace: 'if (false)',
+    suites: ['test/runtime/worker-file.test.ts'],
+  },
+  {
     name: 'a-bundle-without-import-meta-has-no-place',
     file: FILE,
     find: 'import.meta.url ?? pathToFileURL(__filename).href',

@@ -378,7 +378,7 @@ export const MUTANTS = [
   {
     name: 'claims-after-the-jobs',
     file: DISPATCHER,
-    find: 'if (this.overlaps && this.hasMore && this.prefetch.extra(this.slots) > 0)',
+    find: 'if (this.overlaps && this.claims.isMoreWorthHolding && this.prefetch.extra(this.slots) > 0)',
     replace: 'if (false)',
     suites: [TURNS],
   },

@@ -130,6 +130,27 @@ export const STOP_MUTANTS = [
     suites: [TRIAL],
   },
   {
+    name: 'dangerous-jobs-claimed-beyond-the-free-slots',
+    file: 'src/actors/claim-request.js',
+    find: 'limited === undefined && this.bare === 0',
+    replace: 'limited === undefined',
+    suites: [TRIAL],
+  },
+  {
+    name: 'one-lane-in-two-asks-beyond-the-free-slots',
+    file: 'src/actors/claim-request.js',
+    find: 'jobs.some(isDangerous) ? this.lanes.length :',
+    replace: 'jobs.some(isDangerous) ? 1 :',
+    suites: [TRIAL],
+  },
+  {
+    name: 'a-trial-taken-for-a-standstill',
+    file: 'src/runtime.js',
+    find: 'this.dispatcher.trial.isOn ? TRIAL_MS : 0',
+    replace: '0',
+    suites: [TRIAL],
+  },
+  {
     name: 'a-trial-without-end',
     file: 'src/actors/trial.js',
     find: 'this.timer = this.timers.set(over, TRIAL_MS, true);',

@@ -1,5 +1,5 @@
 /** Jobs that may end their process: which they are, and that one worker never has two of them at once while one is on trial. C010. */
-import { defineJob, handle, type JobHandle, type WorkerOptions } from 'holdfast'
+import { type ConnectOptions, defineJob, handle, type JobHandle, type WorkerOptions } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { isDangerous, TRIAL_MS } from '#dist/src/actors/trial.js'
 import type { Reply, Request } from '#dist/src/backends/protocol/index.js'
@@ -33,27 +33,31 @@ interface Run {
 }
 
 /** A store that takes a millisecond for each turn, and all runs in virtual time. */
-function stage() {
+function stage(options: ConnectOptions = {}, overlapsTurns = false) {
   const runs: Run[] = []
   const claims: number[] = []
   const released: Gate[] = []
   let holdsReleases = false
-  const scene = virtualClient((store) => ({
-    call: async (type, request) => {
-      if (type !== 'job.turn') return store.call(type, request)
-      const { settlements, claims: asked } = request as Request<'job.turn'>
-      if (asked.some(({ workerId }) => workerId !== 'dead')) claims.push(scene.world.time)
-      await new Promise<void>((resolve) => {
-        scene.process.set(resolve, 1)
-      })
-      if (holdsReleases && settlements.some(({ kind }) => kind === 'release')) {
-        const held = gate()
-        released.push(held)
-        await held.passed
-      }
-      return store.call(type, request)
-    },
-  }))
+  const scene = virtualClient(
+    (store) => ({
+      overlapsTurns,
+      call: async (type, request) => {
+        if (type !== 'job.turn') return store.call(type, request)
+        const { settlements, claims: asked } = request as Request<'job.turn'>
+        if (asked.some(({ workerId }) => workerId !== 'dead')) claims.push(scene.world.time)
+        await new Promise<void>((resolve) => {
+          scene.process.set(resolve, 1)
+        })
+        if (holdsReleases && settlements.some(({ kind }) => kind === 'release')) {
+          const held = gate()
+          released.push(held)
+          await held.passed
+        }
+        return store.call(type, request)
+      },
+    }),
+    options,
+  )
   const { world, store, client } = scene
 
   /** Jobs that have crashed twice. */
@@ -255,4 +259,53 @@ describe('a dangerous job that waits for its start', () => {
     expect(scene.runs.map(({ input }) => input)).toEqual(['fresh'])
     expect(await scene.client.get(first?.id ?? '')).toMatchObject({ state: 'queued', attempts: 2 })
   })
+})
+
+describe('dangerous jobs that come while fast ones take all slots', () => {
+  const first = (inputs: readonly string[]) => inputs.map((input) => ({ job: task, input, options: { priority: 9 } }))
+
+  it.each([
+    [['default'], false],
+    [['default'], true],
+    [['other', 'default'], true],
+    [['default', 'other'], true],
+  ])('have their turn all the same, in the lanes %j, turns overlapping: %s', async (lanes, overlapsTurns) => {
+    const { world, client, runs, crashed, work, ordinary } = stage({}, overlapsTurns)
+    await crashed(names(3))
+    await ordinary(1_000)
+    for (const queue of lanes) {
+      await client.enqueueMany(Array.from({ length: 1_000 }, () => ({ job: task, input: 'fresh', options: { queue } })))
+    }
+    await client.enqueueMany(first(Array(100).fill('fast')))
+    await work('w', () => 1, { concurrency: 2, lanes })
+    await world.run(world.time + 10_000)
+    expect(runs).toHaveLength(3 + 1_000 + 1_000 * lanes.length + 100)
+    const last = runs.findLastIndex(isCrashed)
+    // Most of what was claimed beyond the slots meanwhile, and of the other lane as much.
+    expect(last).toBeLessThan(100 + 200 * lanes.length)
+  })
+
+  it('are not claimed over and over', async () => {
+    const { world, client, runs, claims, crashed, work } = stage()
+    await crashed(names(20))
+    await client.enqueueMany(first([...Array(100).fill('fast'), 'long']))
+    await work('w', (input) => (input === 'long' ? 5_000 : 3), { concurrency: 1 })
+    await world.run(world.time + 3_000)
+    const long = runs.find(({ input }) => input === 'long')
+    expect(long?.to).toBe(Number.POSITIVE_INFINITY)
+    expect(claims.filter((at) => at > (long?.from ?? at)).length).toBeLessThan(3)
+    await world.run(world.time + 20_000)
+    expect(runs.filter(isCrashed)).toHaveLength(20)
+  })
+})
+
+it('a worker is well during a trial however short its poll and the deadline of a call', async () => {
+  const { world, client, runs, crashed, work } = stage({ callDeadline: '1s' })
+  await crashed(names(2))
+  await work('w', () => 3_600_000, { concurrency: 3, poll: 100 })
+  await world.run(world.time + TRIAL_MS - 100)
+  expect(runs).toHaveLength(1)
+  const asked = client.health()
+  await world.run(world.time + 10)
+  expect((await asked).claiming.each).toMatchObject([{ ok: true, problems: [], running: 1 }])
 })
