@@ -152,7 +152,12 @@ export abstract class ModuleHost implements RunOwner {
   private begin(run: PoolRun): void {
     this.running += 1
     run.state = 'sent'
-    this.send(run)
+    try {
+      this.send(run)
+    } catch (error) {
+      // Such as a machine that makes no more processes: without an outcome the slot would be taken for ever.
+      this.over(run, crashOf(run, error), null)
+    }
   }
 
   private settle(run: PoolRun, outcome: ThreadOutcome, sent: number | null): void {
