@@ -50,7 +50,8 @@ export interface PostgresAddress {
 export type Shutdown = 'fast' | 'immediate'
 
 const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
-const START_MS = 30_000
+const START_MS = 60_000
+const STOP_MS = 60_000
 const QUERY_MS = 10_000
 const LOOK_AGAIN_MS = 10
 const PORT_TRIES = 5
@@ -210,7 +211,7 @@ export class PostgresServer {
   async shutDown(how: Shutdown = 'fast'): Promise<void> {
     await this.resume()
     await this.#process?.signal(SIGNALS[how])
-    await within(this.#process?.exited ?? Promise.resolve(), `the end of PostgreSQL on port ${this.port}`)
+    await within(this.#process?.exited ?? Promise.resolve(), `the end of PostgreSQL on port ${this.port}`, STOP_MS)
   }
 
   /** Ends it where it still runs, and starts it again on the same port and files. */

@@ -36,7 +36,9 @@ export interface RedisServerOptions {
 
 export type RedisArgument = string | number | Buffer
 
-const START_MS = 10_000
+/** After an hour of writes its log is long, and the machine may be busy. */
+const START_MS = 60_000
+const STOP_MS = 60_000
 const COMMAND_MS = 5000
 const LOOK_AGAIN_MS = 10
 const PORT_TRIES = 5
@@ -132,7 +134,7 @@ export class RedisServer {
   async restart(): Promise<void> {
     await this.resume()
     await this.#process?.signal('SIGTERM')
-    await within(this.#process?.exited ?? Promise.resolve(), `the end of redis-server on port ${this.port}`)
+    await within(this.#process?.exited ?? Promise.resolve(), `the end of redis-server on port ${this.port}`, STOP_MS)
     await this.#launch()
   }
 
