@@ -87,7 +87,7 @@ if (isBuilt) {
   findServices()
   vitest()
   if (filters.length === 0)
-    step('planted bugs are caught', process.execPath, [join(root, 'test', 'mutants', 'run.mjs')])
+    step('planted bugs are caught', process.execPath, [join(root, 'test', 'mutants', 'run.mjs'), '--after-suites'])
 }
 
 for (const failure of failures) console.log(`! ${failure}`)
