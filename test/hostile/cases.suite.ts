@@ -232,6 +232,26 @@ export function casesSuite(context: SuiteContext): void {
       expect(order.filter((input) => String(input).startsWith('low'))).toHaveLength(5)
     })
 
+    it('C105 priority is strict: the others wait while more important jobs keep coming, and run when none come any more', async () => {
+      const hf = await harness().connect()
+      const lows = Array.from({ length: 10 }, (_, n) => `low ${n}`)
+      const highs = Array.from({ length: 30 }, (_, n) => `high ${n}`)
+      await hf.enqueueMany(lows.map((input) => ({ job: task, input })))
+      const supply = highs.values()
+      const order: unknown[] = []
+      const next = async () => {
+        const { value } = supply.next()
+        if (value !== undefined) await hf.enqueue(task, value, { priority: 1 })
+      }
+      await next()
+      const one = handle(task, async (input) => {
+        order.push(input)
+        await next()
+      })
+      await hf.runUntilEmpty({ handlers: [one], concurrency: 1, prefetch: 0 })
+      expect(order).toEqual([...highs, ...lows])
+    })
+
     it('C106 jobs keep their order through pause and resume', async () => {
       const hf = await harness().connect()
       const order: unknown[] = []
