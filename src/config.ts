@@ -179,13 +179,14 @@ export function parseNumber(value: unknown, field: string, min: number, max: num
   throw invalidArgument(field, `expected a number from ${min} to ${max}; got ${show(value)}`, { min, max })
 }
 
+const namesOf = (known: ReadonlySet<string>): string => [...known].sort().join(', ')
+
 /** Refuses what is no object, and option names that are not known: a misspelt option is an error and not silence. */
 export function refuseUnknown(options: unknown, known: ReadonlySet<string>, field: string): void {
-  const names = [...known].sort().join(', ')
   if (typeof options !== 'object' || options === null)
-    throw invalidArgument(field, `expected an object; known are ${names}`)
+    throw invalidArgument(field, `expected an object; known are ${namesOf(known)}`)
   for (const key of Object.keys(options)) {
-    if (!known.has(key)) throw invalidArgument(`${field}.${key}`, `unknown option; known are ${names}`)
+    if (!known.has(key)) throw invalidArgument(`${field}.${key}`, `unknown option; known are ${namesOf(known)}`)
   }
 }
 

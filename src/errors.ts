@@ -131,7 +131,7 @@ export class PermanentError extends Error {
 
 /**
  * Thrown by a handler: try again after `delay` (milliseconds or text such as `30s`), in place of the delay that the
- * retry policy would choose. The attempt counts against the budget as any other.
+ * retry policy would choose. The attempt counts against the budget all the same.
  */
 export class RetryAfter extends Error {
   readonly delay: number | string

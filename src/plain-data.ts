@@ -46,7 +46,7 @@ const dateText = (date: Date): string => {
   return Number.isNaN(ms) ? 'Invalid Date' : new Date(ms).toISOString()
 }
 
-/** `errors` says how an error inside the value is shown; without it, as any other object. */
+/** `errors` says how an error inside the value is shown; without it, like every object. */
 export function toPlain(
   value: unknown,
   limits: PlainLimits,

@@ -14,7 +14,7 @@ export class ClaimRequests {
   private readonly keepDead: KeepDead
   private lanes: readonly string[]
   /** Claims yet to be answered that ask for nothing beyond the free slots. */
-  private bare = 0
+  private bareClaims = 0
   /** True while a job is worth having before a slot is free for it. */
   isMoreWorthHolding = false
 
@@ -26,9 +26,9 @@ export class ClaimRequests {
 
   /** Told of each answer before the next claim is made. */
   answered({ jobs, more, limited }: Grant): void {
-    this.bare = jobs.some(isDangerous) ? this.lanes.length : Math.max(0, this.bare - 1)
+    this.bareClaims = jobs.some(isDangerous) ? this.lanes.length : Math.max(0, this.bareClaims - 1)
     // Under limits a job that is held but does not run would take the place of one that could.
-    this.isMoreWorthHolding = more && limited === undefined && this.bare === 0
+    this.isMoreWorthHolding = more && limited === undefined && this.bareClaims === 0
   }
 
   /** For as many jobs as wanted, as far as the store gives them in one go. */

@@ -263,7 +263,9 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private hold(actor: JobActor, now: number): boolean {
     const free = this.slots - this.taken
     if (isDangerous(actor.job)) return free > 0 && this.trial.hold(actor)
-    return this.prefetch.hasRoom(free) && this.prefetch.hold(actor, now)
+    if (!this.prefetch.hasRoom(free)) return false
+    this.prefetch.hold(actor, now)
+    return true
   }
 
   /** Starts held jobs while slots are free; a dangerous one once all that goes back is back, and nothing can come. */

@@ -58,10 +58,8 @@ export class Prefetch {
     return Math.min(this.limit, wanted)
   }
 
-  /** Always true: it is held. */
-  hold(actor: JobActor, now: number): true {
+  hold(actor: JobActor, now: number): void {
     this.held.push({ actor, since: now })
-    return true
   }
 
   /** The one that has waited longest. */

@@ -3,7 +3,7 @@
  * kind: the others that were granted with it have gone back first, and nothing is claimed while it is on trial, since whatever was
  * claimed might be another one, whose lease would then end with the process.
  * States: `free`; `held` (one was granted, and waits until the store knows of all that goes back); `running` (it runs, for less than
- * `TRIAL_MS`; after that it counts as any other job).
+ * `TRIAL_MS`; after that it is no different from the others).
  */
 import type { ClaimedJob } from '../backends/protocol/index.ts'
 import type { TimerHandle, Timers } from '../clock.ts'

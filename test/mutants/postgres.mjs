@@ -65,13 +65,6 @@ export const POSTGRES_MUTANTS = [
   },
 
   {
-    name: 'postgres-picked-joined-as-the-planner-likes',
-    file: `${INCLUDE}/claim.sql`,
-    find: 'unnest(ARRAY(SELECT seq FROM picked)) WITH ORDINALITY AS ready (seq, i)',
-    replace: '(SELECT picked.seq, row_number() OVER () AS i FROM picked) AS ready',
-    suites: [PLAN],
-  },
-  {
     name: 'postgres-lease-forget-without-token',
     file: `${STATEMENT}/lease_forget.sql`,
     find: TOKEN,
@@ -109,8 +102,8 @@ export const POSTGRES_MUTANTS = [
   {
     name: 'postgres-grants-by-state',
     file: `${INCLUDE}/claim.sql`,
-    find: "job.ns + 0 = $1 AND job.state || '' = 'queued'",
-    replace: "job.ns = $1 AND job.lane = ANY ($2::text[]) AND job.state = 'queued'",
+    find: "job.state || '' = 'queued'\n--@include by_seq",
+    replace: "job.seq = input.seq AND job.ns = $1 AND job.lane = ANY ($2::text[]) AND job.state = 'queued'",
     suites: [PLAN],
   },
   {
@@ -121,6 +114,27 @@ export const POSTGRES_MUTANTS = [
     suites: [PLAN],
   },
 
+  {
+    name: 'postgres-looks-up-as-the-planner-likes',
+    file: `${INCLUDE}/by_id.sql`,
+    find: 'job.ns = ANY (ARRAY[$1 + 0 * input.i::integer])',
+    replace: 'job.ns = $1',
+    suites: [PLAN],
+  },
+  {
+    name: 'postgres-grants-as-the-planner-likes',
+    file: `${INCLUDE}/by_seq.sql`,
+    find: 'job.seq = ANY (ARRAY[input.seq])',
+    replace: 'job.seq = input.seq',
+    suites: [PLAN],
+  },
+  {
+    name: 'postgres-sorts-what-is-in-order',
+    file: `${POSTGRES}/own-pool.js`,
+    find: ", 'enable_sort=off'",
+    replace: '',
+    suites: [PLAN],
+  },
   {
     name: 'postgres-paused-lane-granted',
     file: `${INCLUDE}/claim.sql`,
@@ -201,8 +215,8 @@ export const POSTGRES_MUTANTS = [
   {
     name: 'postgres-key-taken-though-the-id-is-known',
     file: `${STATEMENT}/job_enqueue.sql`,
-    find: ' AND NOT EXISTS (SELECT 1 FROM holdfast.job AS job WHERE job.ns = $1 AND job.id = input.id)',
-    replace: '',
+    find: "SELECT 1 FROM holdfast.job AS job WHERE job.state <> ''",
+    replace: 'SELECT 1 FROM holdfast.job AS job WHERE false',
     suites: [MODEL],
   },
   {

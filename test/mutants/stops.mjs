@@ -132,7 +132,7 @@ export const STOP_MUTANTS = [
   {
     name: 'dangerous-jobs-claimed-beyond-the-free-slots',
     file: 'src/actors/claim-request.js',
-    find: 'limited === undefined && this.bare === 0',
+    find: 'limited === undefined && this.bareClaims === 0',
     replace: 'limited === undefined',
     suites: [TRIAL],
   },

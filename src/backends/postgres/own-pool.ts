@@ -17,9 +17,10 @@ const GOODBYE_MS = 500
 
 /**
  * To plan the hot statements costs 1 to 3 ms, more than to run them, so a plan is kept (see `plan-age.ts` for how long).
- * Just-in-time compilation costs more than any of the statements, and to read a whole table is right only while that is small.
+ * Just-in-time compilation costs more than any of the statements, to read a whole table is right only while that is small, and what has an
+ * index in its order is not to be sorted, however few rows the planner expects.
  */
-const PLANNING = ['plan_cache_mode=force_generic_plan', 'jit=off', 'enable_seqscan=off']
+const PLANNING = ['plan_cache_mode=force_generic_plan', 'jit=off', 'enable_seqscan=off', 'enable_sort=off']
 const ISOLATION = 'default_transaction_isolation=read\\ committed'
 
 export interface OwnPoolOptions {

@@ -31,6 +31,9 @@ const COMMENT = /^--.*\n/gm
 /** Names of the schema in the files; elsewhere the word does not occur. */
 const SCHEMA = /\bholdfast\./g
 
+const withIncludes = (text: string): string =>
+  text.replace(INCLUDE, (_line, name: string, comma: string) => withIncludes(read(`include/${name}`)) + comma)
+
 function columnsOf(file: string, field: 'args' | 'rows'): readonly Column[] {
   const line = new RegExp(`^--! ${field}: (.*)$`, 'm').exec(file)?.[1]
   if (line === undefined) return []
@@ -43,7 +46,7 @@ function columnsOf(file: string, field: 'args' | 'rows'): readonly Column[] {
 const files = new Map<StatementName, Omit<Statement, 'name'>>(
   [...SHARED_STATEMENTS, ...POSTGRES_STATEMENTS].map((name) => {
     const file = read(`statement/${name}`)
-    const whole = file.replace(INCLUDE, (_line, include: string, comma: string) => read(`include/${include}`) + comma)
+    const whole = withIncludes(file)
     return [
       name,
       {

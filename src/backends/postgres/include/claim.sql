@@ -1,6 +1,6 @@
 -- What a claim does, after `clock`: looks whether chores come first, picks, locks, grants. The limit holds under any plan, since
--- what is picked is materialised. Grants go by primary key alone, whatever the planner believes of the table: `+ 0` and `|| ''`
--- keep it from an index by which it would read all that is ready.
+-- what is picked is materialised. Grants go by primary key alone (by_seq), whatever the planner believes of the table: `|| ''` keeps it from
+-- an index by which it would read all that is ready.
 -- No lane has this name: it locks no row, but makes the statement one that `lane_fence` waits for and that waits for it, before it looks.
 fence AS MATERIALIZED (
   SELECT 1 FROM holdfast.lane AS policy WHERE policy.ns = $1 AND policy.lane = '' FOR KEY SHARE
@@ -56,8 +56,9 @@ granted AS (
   UPDATE holdfast.job AS job SET
     state = 'running', attempts = job.attempts + 1, worker_id = $4, started_at = clock.now, updated_at = clock.now,
     lease_expires_at = clock.now + $6::bigint, lease_epoch = greatest(job.lease_epoch + 1, clock.now_us),
-    token = greatest(job.lease_epoch + 1, clock.now_us) || ':' || $4::text || ':' || $5::text || '.' || (ready.i - 1 + $8::bigint)
-  FROM clock, unnest(ARRAY(SELECT seq FROM picked)) WITH ORDINALITY AS ready (seq, i)
-  WHERE job.seq = ready.seq AND job.ns + 0 = $1 AND job.state || '' = 'queued'
-  RETURNING job.*, ready.i - 1 + $8::bigint AS ordinal
+    token = greatest(job.lease_epoch + 1, clock.now_us) || ':' || $4::text || ':' || $5::text || '.' || (input.i - 1 + $8::bigint)
+  FROM clock, unnest(ARRAY(SELECT seq FROM picked)) WITH ORDINALITY AS input (seq, i)
+  WHERE job.state || '' = 'queued'
+--@include by_seq
+  RETURNING job.*, input.i - 1 + $8::bigint AS ordinal
 )

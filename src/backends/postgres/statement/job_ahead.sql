@@ -1,13 +1,14 @@
 -- Found by id: `|| ''` keeps the planner from an index by which it would read all jobs in that state for each row.
 --! rows: id text, limit bigint
-SELECT me.id, (
+SELECT job.id, (
   SELECT count(*) FROM (
-    SELECT job.priority, job.run_at, job.seq FROM holdfast.job AS job
-    WHERE job.ns = $1 AND job.lane = me.lane AND job.state = 'queued' AND NOT job.parked
-    ORDER BY job.priority DESC, job.run_at, job.seq LIMIT input."limit"
+    SELECT other.priority, other.run_at, other.seq FROM holdfast.job AS other
+    WHERE other.ns = $1 AND other.lane = job.lane AND other.state = 'queued' AND NOT other.parked
+    ORDER BY other.priority DESC, other.run_at, other.seq LIMIT input."limit"
   ) AS head
-  WHERE head.priority > me.priority
-    OR (head.priority = me.priority AND (head.run_at, head.seq) < (me.run_at, me.seq))
+  WHERE head.priority > job.priority
+    OR (head.priority = job.priority AND (head.run_at, head.seq) < (job.run_at, job.seq))
 ) AS ahead
-FROM unnest($2::text[], $3::bigint[]) AS input (id, "limit")
-JOIN holdfast.job AS me ON me.ns = $1 AND me.id = input.id AND me.state || '' = 'queued' AND me.concurrency_key IS NULL
+FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS input (id, "limit", i)
+JOIN holdfast.job AS job ON job.state || '' = 'queued' AND job.concurrency_key IS NULL
+--@include by_id

@@ -2,6 +2,7 @@
 --! rows: id text, from text, token text
 DELETE FROM holdfast.job AS job
 USING unnest($2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS input (id, "from", token, i)
-WHERE job.ns = $1 AND job.id = input.id AND job.state = input."from" AND job.token IS NOT DISTINCT FROM input.token
+WHERE job.state = input."from" AND job.token IS NOT DISTINCT FROM input.token
   AND NOT job.recorded AND job.idempotency_key IS NULL
+--@include by_id
 RETURNING input.i, 0 AS now

@@ -10,8 +10,9 @@ ended AS (
     id, "from", token, "to", keep_ms, outcome, attempt_failure, duration_ms, failure, failure_if_none, crashes, dlq_code,
     output, keep_output_ms, keeps_token, if_expired, i
   )
-  WHERE job.ns = $1 AND job.id = input.id AND job.state = input."from" AND job.token IS NOT DISTINCT FROM input.token
+  WHERE job.state = input."from" AND job.token IS NOT DISTINCT FROM input.token
     AND (input.if_expired = 0 OR job.lease_expires_at <= clock.now)
+--@include by_id
   RETURNING job.*, clock.now, input.i, input."to", input.keep_ms, input.outcome, input.attempt_failure, input.duration_ms,
     input.failure, input.failure_if_none, input.crashes AS new_crashes, input.dlq_code, input.output, input.keep_output_ms,
     input.keeps_token

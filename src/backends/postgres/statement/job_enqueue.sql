@@ -1,5 +1,5 @@
 -- A key is taken first: whoever has it already keeps it, and the job is not written. Sorted, so that two calls with the same
--- keys wait for one another in one order.
+-- keys wait for one another in one order. The state is asked for since the index has not got it: else all of that could be read for the rest.
 --! rows: id text, lane text, key text, type text, priority integer, run_at bigint, delay_ms bigint, deadline_at bigint, timeout_ms bigint, max_attempts integer, max_attempts_fixed integer, max_crashes integer, retry json, metadata json, trace_id text, replay_of text, keep_result_ms bigint, payload value, concurrency_key text, admitted integer
 WITH clock AS MATERIALIZED (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now),
 input AS MATERIALIZED (
@@ -18,7 +18,10 @@ input AS MATERIALIZED (
 taken AS (
   INSERT INTO holdfast.key (ns, lane, key, id)
   SELECT $1, lane, key, id FROM input
-  WHERE key IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holdfast.job AS job WHERE job.ns = $1 AND job.id = input.id)
+  WHERE key IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM holdfast.job AS job WHERE job.state <> ''
+--@include by_id
+  )
   ORDER BY lane, key
   ON CONFLICT DO NOTHING
   RETURNING id

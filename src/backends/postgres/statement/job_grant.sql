@@ -10,10 +10,11 @@ granted AS (
     state = 'running', parked = false, attempts = job.attempts + 1, worker_id = $4, started_at = clock.now,
     updated_at = clock.now, lease_expires_at = clock.now + $6::bigint,
     lease_epoch = greatest(job.lease_epoch + 1, clock.now_us),
-    token = greatest(job.lease_epoch + 1, clock.now_us) || ':' || $4::text || ':' || $5::text || '.' || (ready.i - 1 + $3::bigint)
-  FROM clock, unnest($2::bigint[]) WITH ORDINALITY AS ready (seq, i)
-  WHERE job.seq = ready.seq AND job.ns + 0 = $1 AND job.state || '' = 'queued'
-  RETURNING job.*, ready.i - 1 + $3::bigint AS ordinal
+    token = greatest(job.lease_epoch + 1, clock.now_us) || ':' || $4::text || ':' || $5::text || '.' || (input.i - 1 + $3::bigint)
+  FROM clock, unnest($2::bigint[]) WITH ORDINALITY AS input (seq, i)
+  WHERE job.state || '' = 'queued'
+--@include by_seq
+  RETURNING job.*, input.i - 1 + $3::bigint AS ordinal
 )
 SELECT 1 AS kind, granted.ordinal AS i, seq, id, type, lane,
   CASE WHEN payload_bytes IS NULL THEN payload::text ELSE '\x' || encode(payload_bytes, 'hex') END AS payload,

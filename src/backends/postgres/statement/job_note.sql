@@ -13,7 +13,8 @@ WITH noted AS (
     recorded = job.recorded OR input.has_lines <> 0
   FROM unnest($2::text[], $3::text[], $4::text[], $5::integer[], $6::integer[], $7::integer[]) WITH ORDINALITY
     AS input (id, token, progress, has_lines, first_number, room, i)
-  WHERE job.ns = $1 AND job.id = input.id AND job.state || '' = 'running' AND job.token = input.token
+  WHERE job.state || '' = 'running' AND job.token = input.token
+--@include by_id
   RETURNING job.seq, job.lease_epoch, input.has_lines, input.first_number, input.room, input.i
 ),
 trimmed AS (

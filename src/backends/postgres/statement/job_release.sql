@@ -6,8 +6,9 @@ ended AS (
     state = 'queued', attempts = job.attempts - 1, updated_at = clock.now, lease_expires_at = NULL,
     recorded = job.recorded OR input.started <> 0
   FROM clock, unnest($2::text[], $3::text[], $4::integer[], $5::float8[], $6::integer[]) WITH ORDINALITY AS input (id, token, started, duration_ms, if_expired, i)
-  WHERE job.ns = $1 AND job.id = input.id AND job.state || '' = 'running' AND job.token = input.token
+  WHERE job.state || '' = 'running' AND job.token = input.token
     AND NOT job.cancel_requested AND (input.if_expired = 0 OR job.lease_expires_at <= clock.now)
+--@include by_id
   RETURNING job.seq, job.lease_epoch, job.started_at, job.attempts, job.worker_id, clock.now, input.i, input.duration_ms, input.started
 ),
 attempted AS (

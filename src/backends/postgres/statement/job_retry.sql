@@ -10,8 +10,9 @@ ended AS (
     $2::text[], $3::text[], $4::text[], $5::bigint[], $6::float8[], $7::text[], $8::integer[], $9::text[], $10::integer[],
     $11::integer[]
   ) WITH ORDINALITY AS input (id, token, outcome, delay_ms, duration_ms, failure, crashes, retry, max_attempts, if_expired, i)
-  WHERE job.ns = $1 AND job.id = input.id AND job.state || '' = 'running' AND job.token = input.token
+  WHERE job.state || '' = 'running' AND job.token = input.token
     AND NOT job.cancel_requested AND (input.if_expired = 0 OR job.lease_expires_at <= clock.now)
+--@include by_id
   RETURNING job.seq, job.lease_epoch, job.started_at, job.attempts, job.worker_id, clock.now, input.i, input.outcome,
     input.duration_ms, input.failure
 ),

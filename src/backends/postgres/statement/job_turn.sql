@@ -12,7 +12,8 @@ ended AS (
   DELETE FROM holdfast.job AS job
   USING clock, unnest($9::text[], $10::text[], $11::bigint[], $12::float8[], $13::text[], $14::bigint[]) WITH ORDINALITY
     AS input (id, token, keep_ms, duration_ms, output, keep_output_ms, i)
-  WHERE job.ns = $1 AND job.id = input.id AND job.state || '' = 'running' AND job.token = input.token AND NOT job.recorded
+  WHERE job.state || '' = 'running' AND job.token = input.token AND NOT job.recorded
+--@include by_id
   RETURNING job.*, clock.now, input.i, 'completed'::text AS "to", input.keep_ms, NULL::text AS outcome,
     NULL::text AS attempt_failure, input.duration_ms, NULL::text AS failure, NULL::text AS failure_if_none,
     NULL::integer AS new_crashes, NULL::text AS dlq_code, input.output, input.keep_output_ms, 1 AS keeps_token

@@ -3,5 +3,6 @@
 WITH clock AS MATERIALIZED (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now)
 UPDATE holdfast.job AS job SET lease_expires_at = clock.now + input.lease_ms
 FROM clock, unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS input (id, token, lease_ms, i)
-WHERE job.ns = $1 AND job.id = input.id AND job.state || '' = 'running' AND job.token = input.token
+WHERE job.state || '' = 'running' AND job.token = input.token
+--@include by_id
 RETURNING job.id, job.token, job.cancel_requested::integer

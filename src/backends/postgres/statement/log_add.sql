@@ -3,11 +3,12 @@
 --! rows: id text, token text, number integer, line text
 INSERT INTO holdfast.job_log (job_seq, lease_epoch, number, line)
 SELECT job.seq, job.lease_epoch, input.number, input.line
-FROM unnest($2::text[], $3::text[], $4::integer[], $5::text[]) AS input (id, token, number, line)
-JOIN holdfast.job AS job ON job.ns = $1 AND job.id = input.id AND job.state || '' = 'running' AND job.token = input.token
+FROM unnest($2::text[], $3::text[], $4::integer[], $5::text[]) WITH ORDINALITY AS input (id, token, number, line, i)
+JOIN holdfast.job AS job ON job.state || '' = 'running' AND job.token = input.token
+--@include by_id
 WHERE NOT EXISTS (
   SELECT 1 FROM holdfast.job_log AS log
-  WHERE log.job_seq = job.seq AND log.lease_epoch = job.lease_epoch AND log.number > input.number
+  WHERE log.job_seq = ANY (ARRAY[job.seq]) AND log.lease_epoch = job.lease_epoch AND log.number > input.number
 )
 FOR KEY SHARE OF job
 ON CONFLICT DO NOTHING
