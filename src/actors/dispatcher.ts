@@ -158,8 +158,9 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   private turn(): void {
-    if (this.isCatchingUp) return
     const { backend, env } = this.options
+    const sentAt = env.clock.monotonic()
+    if (this.isCatchingUp(sentAt)) return
     const endings = this.queue.take(backend.backend.limits.turnSettlements)
     const unanswered = this.queue.takeUnansweredClaim()
     // While draining, limit 0 asks only for what the lost answer may have granted.
@@ -171,7 +172,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       return
     }
     this.wait.interrupt()
-    const turn = { endings, claim, sentAt: env.clock.monotonic() }
+    const turn = { endings, claim, sentAt }
     if (!this.inFlight.isClaiming) this.isClaimDue = false
     this.inFlight.sent(turn)
     if (claim !== null) this.pulse.sent()
@@ -245,11 +246,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   /** Jobs that were granted wait for their slots among the held ones, if only for a moment. */
   private admit(jobs: readonly ClaimedJob[], claimedAt: number): void {
     const { env, keeper } = this.options
-    const hooks: JobHooks = {
-      claimedAt,
-      onOver: (actor, settlement) => this.tell({ type: 'over', actor, settlement }),
-      onLimited: (actor, untilMs) => keeper.limit(actor, untilMs),
-    }
+    const onOver: JobHooks['onOver'] = (actor, settlement) => this.tell({ type: 'over', actor, settlement })
+    const hooks: JobHooks = { claimedAt, onOver, onLimited: (actor, untilMs) => keeper.limit(actor, untilMs) }
     const now = env.clock.monotonic()
     for (const job of jobs) {
       const actor = new JobActor(job, env, hooks)
@@ -270,19 +268,21 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** Starts held jobs while slots are free; a dangerous one once all that goes back is back, and nothing can come. */
   private fillSlots(): void {
-    while (this.running < this.slots && (this.trial.isHolding || this.prefetch.size > 0) && !this.isCatchingUp) {
+    while (this.running < this.slots && (this.trial.isHolding || this.prefetch.size > 0)) {
+      const now = this.options.env.clock.monotonic()
+      if (this.isCatchingUp(now)) return
       const dangerous = this.inFlight.isNone && this.queue.isEmpty ? this.trial.start() : null
       const actor = dangerous ?? (this.taken < this.slots ? this.prefetch.take() : undefined)
       if (actor === undefined) return
       this.running += 1
       this.counts.started += 1
-      actor.start()
+      actor.start(now)
     }
   }
 
   /** After a gap nothing is started, settled or claimed before what is held was renewed; then this goes on by itself. */
-  private get isCatchingUp(): boolean {
-    const renewal = this.options.keeper.afterGap()
+  private isCatchingUp(now: number): boolean {
+    const renewal = this.options.keeper.afterGap(now)
     void renewal?.then(() => this.wake())
     return renewal !== null
   }
@@ -329,11 +329,10 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private notTurned(turn: SentTurn, error: HoldfastError): void {
     const isFinal = !error.retryable
     if (turn.claim !== null) this.pulse.ended(error)
-    if (isFinal && turn.endings.length === 1) {
-      for (const { actor } of turn.endings) {
-        this.options.keeper.drop(actor)
-        this.options.onLost(actor)
-      }
+    const [only, another] = turn.endings
+    if (isFinal && only !== undefined && another === undefined) {
+      this.options.keeper.drop(only.actor)
+      this.options.onLost(only.actor)
     } else this.queue.putBack(turn.endings, isFinal)
     if (turn.claim !== null) this.queue.rememberClaim(isFinal ? null : turn.claim)
     this.isClaimDue = true

@@ -91,9 +91,9 @@ export class JobActor implements AttemptOwner, Member {
     return this.ranMs ?? this.elapsed()
   }
 
-  start(): void {
+  start(monotonic: number): void {
     this.hasStarted = true
-    this.startedAt = this.env.clock.monotonic()
+    this.startedAt = monotonic
     if (this.abortReason !== null) {
       this.failed(this.abortReason)
       return

@@ -110,9 +110,8 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
    * null while this loop runs as it should; else everything held is renewed first, and it resolves when that was answered and whoever
    * else in this process holds leases has had a turn. Never rejects.
    */
-  afterGap(): Promise<void> | null {
-    const { clock, terms } = this.options
-    const isSound = this.state !== 'active' || !isAfterGap(clock.monotonic() - this.soundAt, terms)
+  afterGap(now = this.options.clock.monotonic()): Promise<void> | null {
+    const isSound = this.state !== 'active' || !isAfterGap(now - this.soundAt, this.options.terms)
     return isSound ? this.catchingUp : this.catchUp()
   }
 

@@ -74,8 +74,8 @@ class TypeKeepers implements Keeper {
     for (const keeper of this.all) keeper.doubt(claimedAt)
   }
 
-  afterGap(): Promise<void> | null {
-    const renewals = this.all.map((keeper) => keeper.afterGap()).filter((renewal) => renewal !== null)
+  afterGap(now?: number): Promise<void> | null {
+    const renewals = this.all.map((keeper) => keeper.afterGap(now)).filter((renewal) => renewal !== null)
     return renewals.length === 0 ? null : Promise.all(renewals).then(() => undefined)
   }
 

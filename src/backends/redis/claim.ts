@@ -1,7 +1,7 @@
 /** From what a claim script answers to jobs with their leases. The script and this file make the same token from the same parts. */
 import type { ClaimedJob } from '../protocol/index.ts'
 import { leaseToken, nextEpochUs } from '../rules.ts'
-import { type StoredDefinition, unpackDefinition } from './definition.ts'
+import { type ClaimedDefinition, unpackClaimed } from './definition.ts'
 import { parseRun, parseTerms, type Run, type Terms } from './record.ts'
 import { bufferOf, listOf, optionalText, textOf } from './reply.ts'
 import type { RedisReply } from './servers.ts'
@@ -26,7 +26,7 @@ interface Granted {
   readonly nowMs: number
 }
 
-function claimedJob(definition: StoredDefinition, granted: Granted): ClaimedJob {
+function claimedJob(definition: ClaimedDefinition, granted: Granted): ClaimedJob {
   const { options, deadlineAt } = definition
   const { terms } = granted
   return {
@@ -70,7 +70,7 @@ export function readGrant(reply: readonly RedisReply[], grantee: Grantee): ReadG
     const local = textOf(id)
     try {
       jobs.push(
-        claimedJob(unpackDefinition(bufferOf(definitions?.[index])), {
+        claimedJob(unpackClaimed(bufferOf(definitions?.[index])), {
           id: `${lane}/${local}`,
           lane,
           token,
@@ -99,7 +99,7 @@ export function readHeld(
 ): ClaimedJob {
   const [id, definition, runText, terms] = parts
   const run: Run = parseRun(textOf(runText))
-  return claimedJob(unpackDefinition(bufferOf(definition)), {
+  return claimedJob(unpackClaimed(bufferOf(definition)), {
     id: `${at.lane}/${textOf(id)}`,
     lane: at.lane,
     token: run.token,

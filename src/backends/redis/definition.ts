@@ -81,19 +81,23 @@ function packPlaces(job: JobDefinition): string {
   return `${priority} ${runAt ?? ''} ${runAt === null && delayMs > 0 ? delayMs : ''} ${deadlineAt ?? ''} ${idempotencyKey ?? ''}`
 }
 
-/** A definition as read back; `options` null where all is usual. */
-export interface StoredDefinition {
-  readonly createdAt: number
-  readonly sequence: number
-  readonly priority: number
+/** A definition as a claim reads it. */
+export interface ClaimedDefinition {
   readonly deadlineAt: number | null
-  /** When a job that has not run yet was to run. */
-  readonly runAt: number
   readonly type: string
   readonly maxAttempts: number
   readonly maxCrashes: number
   readonly options: Options
   readonly payload: Payload
+}
+
+/** A definition as read back. */
+interface StoredDefinition extends ClaimedDefinition {
+  readonly createdAt: number
+  readonly sequence: number
+  readonly priority: number
+  /** When a job that has not run yet was to run. */
+  readonly runAt: number
 }
 
 const NO_OPTIONS: Options = Object.freeze({})
@@ -117,28 +121,39 @@ function payloadOf(bytes: Buffer, from: number): Payload {
 
 const optional = (text: string | undefined): number | null => (text === undefined || text === '' ? null : Number(text))
 
-/** Throws STORE_CORRUPT. */
-export function unpackDefinition(bytes: Buffer): StoredDefinition {
+/** What a claim needs of a definition. Throws STORE_CORRUPT. */
+export function unpackClaimed(bytes: Buffer): ClaimedDefinition {
   const first = bytes.indexOf(NEWLINE)
   const second = bytes.indexOf(NEWLINE, first + 1)
   const third = bytes.indexOf(NEWLINE, second + 1)
   if (first === -1 || second === -1 || third === -1) throw damaged()
-  const [created = '', sequence = '', priority = '', deadline, runAt] = bytes.toString('latin1', 0, first).split(' ')
+  const places = bytes.toString('latin1', 0, first)
+  if (Number.isNaN(Number.parseInt(places, 10))) throw damaged()
   const json = third - second > 1 ? bytes.toString('utf8', second + 1, third) : ''
   const options = json === '' ? NO_OPTIONS : readOptions(json)
-  const createdAt = Number(created)
-  if (Number.isNaN(createdAt)) throw damaged()
   return {
-    createdAt,
-    sequence: Number(sequence),
-    priority: Number(priority),
-    deadlineAt: optional(deadline),
-    runAt: optional(runAt) ?? createdAt,
+    // Nearly always the last two are empty, and nothing is to be cut.
+    deadlineAt: places.endsWith('  ') ? null : optional(places.split(' ')[3]),
     type: bytes.toString('utf8', first + 1, second),
     maxAttempts: options.maxAttempts ?? USUAL.maxAttempts,
     maxCrashes: options.maxCrashes ?? USUAL.maxCrashes,
     options,
     payload: payloadOf(bytes, third + 1),
+  }
+}
+
+/** Throws STORE_CORRUPT. */
+export function unpackDefinition(bytes: Buffer): StoredDefinition {
+  const claimed = unpackClaimed(bytes)
+  const places = bytes.toString('latin1', 0, bytes.indexOf(NEWLINE))
+  const [created = '', sequence = '', priority = '', , runAt] = places.split(' ')
+  const createdAt = Number(created)
+  return {
+    ...claimed,
+    createdAt,
+    sequence: Number(sequence),
+    priority: Number(priority),
+    runAt: optional(runAt) ?? createdAt,
   }
 }
 

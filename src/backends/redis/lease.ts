@@ -1,7 +1,7 @@
 /** Leases between claim and settlement: renewed, and taken back when they have run out. */
 import type { ExpiredLease, RenewOutcome, Reply, Request, Verdict } from '../protocol/index.ts'
 import type { ControlContext } from './control.ts'
-import { unpackDefinition } from './definition.ts'
+import { unpackClaimed } from './definition.ts'
 import { registryKey } from './key.ts'
 import type { LaneRegistry } from './lane-registry.ts'
 import { parseRun, parseTerms } from './record.ts'
@@ -131,7 +131,7 @@ function readExpired(reply: readonly RedisReply[], lane: string): readonly Expir
   const [ids = [], expiries, definitions, runs, terms] = reply.slice(2).map(listOf)
   return ids.flatMap((id, index) => {
     try {
-      const { maxAttempts, maxCrashes } = unpackDefinition(bufferOf(definitions?.[index]))
+      const { maxAttempts, maxCrashes } = unpackClaimed(bufferOf(definitions?.[index]))
       const run = parseRun(textOf(runs?.[index]))
       const termsText = optionalText(terms?.[index])
       return {

@@ -72,16 +72,20 @@ export interface LaneGroup<T> {
 /** Groups by lane; what names no job is left out. */
 export function groupByLane<T>(items: readonly T[], idOf: (item: T) => string): readonly LaneGroup<T>[] {
   const groups = new Map<string, LaneGroup<T>>()
-  items.forEach((item, index) => {
-    const id = localId(idOf(item))
-    if (id === null) return
-    let group = groups.get(id.lane)
-    if (group === undefined) {
-      group = { lane: id.lane, items: [] }
-      groups.set(id.lane, group)
+  let group: LaneGroup<T> | undefined
+  let prefix = ''
+  for (const [index, item] of items.entries()) {
+    const id = idOf(item)
+    // Nearly all are of the lane of the one before.
+    if (group === undefined || !id.startsWith(prefix)) {
+      const name = localId(id)
+      if (name === null) continue
+      prefix = `${name.lane}/`
+      group = groups.get(name.lane) ?? { lane: name.lane, items: [] }
+      groups.set(name.lane, group)
     }
-    group.items.push({ item, local: id.local, index })
-  })
+    group.items.push({ item, local: id.slice(prefix.length), index })
+  }
   return [...groups.values()]
 }
 
