@@ -129,6 +129,20 @@ export const POSTGRES_MUTANTS = [
     suites: [PLAN],
   },
   {
+    name: 'postgres-keys-as-the-planner-likes',
+    file: `${INCLUDE}/ending.sql`,
+    find: 'key.ns = ANY (ARRAY[ended.ns])',
+    replace: 'key.ns = ended.ns',
+    suites: [PLAN],
+  },
+  {
+    name: 'postgres-records-as-the-planner-likes',
+    file: `${INCLUDE}/record_by_id.sql`,
+    find: 'archive.ns + 0 = $1 AND archive.id = ANY (ARRAY[input.id])',
+    replace: 'archive.ns = $1 AND archive.id = input.id',
+    suites: [PLAN],
+  },
+  {
     name: 'postgres-sorts-what-is-in-order',
     file: `${POSTGRES}/own-pool.js`,
     find: ", 'enable_sort=off'",

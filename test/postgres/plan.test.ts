@@ -32,7 +32,9 @@ const numbers = Array.from({ length: BATCH }, (_, index) => index)
 /** Those that run first, so that half of them are cancelled by nobody and still there. */
 const held = (index: number) => ({ id: `a/${index + 1}`, token: `t${index + 1}`, duration_ms: 1, if_expired: 0 })
 const settled = { delay_ms: 1, failure: '{}', crashes: 0, retry: '{}', max_attempts: 9, outcome: 'failed', started: 1 }
-const ended = { keep_ms: null, output: '1', keep_output_ms: null, from: 'running', to: 'dlq', keeps_token: 0 }
+/** Every other one leaves no record, but its key. */
+const ended = (index: number) => ({ keep_ms: index % 2 === 0 ? null : 0, ...END })
+const END = { output: '1', keep_output_ms: null, from: 'running', to: 'dlq', keeps_token: 0 }
 const keyed = (index: number) => ({
   ...{
     id: `b/${index}`,
@@ -46,25 +48,41 @@ const keyed = (index: number) => ({
   },
   ...{ max_crashes: 3, payload: '1', admitted: 1 },
 })
+/** A record. */
+const over = (index: number) => ({ id: `c/${index + 1}` })
+/** Live, or a record. */
+const found = (index: number) => (index % 2 === 0 ? held(index) : over(index))
 const due = (index: number) => ({ id: `a/${JOBS - index}` })
 const claim = { lanes: ['a', 'b'], limit: BATCH, worker_id: 'w', nonce: 'n', lease_ms: 1000, force: 1, ordinal: 0 }
 
 /** What each is given, and how many rows it changes or finds. */
 const HOT: readonly (readonly [StatementName, rows: (index: number) => object, args: object | undefined])[] = [
   ['job_claim', () => ({}), claim],
-  ['job_turn', (index) => ({ ...held(index), ...ended }), claim],
+  ['job_turn', (index) => ({ ...held(index), ...ended(index) }), claim],
   ['lease_renew', (index) => ({ ...held(index), lease_ms: 1 }), undefined],
   ['job_note', (index) => ({ ...held(index), progress: '1', has_lines: 1, first_number: 1, room: 9 }), undefined],
   ['log_add', (index) => ({ ...held(index), number: 1, line: '{}' }), undefined],
   ['job_retry', (index) => ({ ...held(index), ...settled }), undefined],
   ['job_release', (index) => ({ ...held(index), ...settled }), undefined],
   ['job_requeue', (index) => ({ ...held(index), ...settled }), undefined],
-  ['job_end', (index) => ({ ...held(index), ...settled, ...ended }), undefined],
-  ['job_delete', (index) => ({ ...held(index), ...ended }), undefined],
+  ['job_end', (index) => ({ ...held(index), ...settled, ...ended(index) }), undefined],
+  ['job_delete', (index) => ({ ...held(index), ...ended(index) }), undefined],
   ['cancel_request', held, undefined],
   ['job_promote', due, undefined],
-  ['job_find', held, undefined],
-  ['job_find_key', (index) => ({ lane: 'a', key: `k${index}` }), undefined],
+  ['job_find', found, undefined],
+  ['job_find_key', (index) => ({ lane: index % 2 === 0 ? 'a' : 'c', key: `k${index + 1}` }), undefined],
+  ['job_get', found, undefined],
+  ['attempt_list', found, undefined],
+  ['attempt_last', found, undefined],
+  ['log_list', () => ({}), { id: 'a/7', lease_epoch: -9, number: 0, limit: BATCH }],
+  ['archive_find', over, undefined],
+  ['archive_forget', (index) => ({ ...over(index), token: `t${index + 1}` }), undefined],
+  ['archive_trim', () => ({}), { lane: 'c', state: 'completed', count: BATCH, limit: BATCH }],
+  ['archive_prune', () => ({}), { limit: BATCH }],
+  ['output_drop', () => ({}), { limit: BATCH }],
+  ['archive_list', () => ({}), { before: 9e15, limit: BATCH }],
+  ['archive_list_lane', () => ({ before: 9e15, limit: 1, lane: 'c', state: 'completed' }), undefined],
+  ['archive_list_state', () => ({ before: 9e15, limit: 1, state: 'dlq' }), undefined],
   ['job_ahead', (index) => ({ id: `a/${JOBS / 2 + index}`, limit: 1 }), undefined],
   ['job_enqueue', keyed, undefined],
   ['lease_forget', held, undefined],
@@ -97,15 +115,30 @@ async function prepare(client: Client): Promise<void> {
   }
 }
 
-/** Running jobs first, then those that wait, and at last some that are to run at another time. */
+/** Running jobs first, then those that wait, and at last some that are to run at another time; of each an attempt and a line, of most a key. */
 const fill = (jobs = JOBS, running = RUNNING) =>
   admin.query(`INSERT INTO holdfast.job (created_at, updated_at, run_at, ns, priority, max_attempts, max_crashes,
-      max_attempts_fixed, id, lane, state, type, payload, token, lease_expires_at, started_at, worker_id)
+      max_attempts_fixed, id, lane, state, type, payload, token, lease_expires_at, started_at, worker_id, idempotency_key, recorded)
     SELECT 1, 1, CASE WHEN state = 'scheduled' THEN 9e15 ELSE 1 END, 1, 0, 7, 3, false, 'a/' || i, 'a', state, 't', '{}',
-      CASE WHEN i <= ${running} THEN 't' || i END, CASE WHEN i <= ${running} THEN 1 END, 1, 'w'
+      CASE WHEN i <= ${running} THEN 't' || i END, CASE WHEN i <= ${running} THEN 1 END, 1, 'w', CASE WHEN i % 4 <> 1 THEN 'k' || i END, i % 4 = 0
     FROM generate_series(1, ${jobs}) AS i, LATERAL (
       SELECT CASE WHEN i <= ${running} THEN 'running' WHEN i > ${jobs - 2 * BATCH} THEN 'scheduled' ELSE 'queued' END AS state
-    ) AS chosen`)
+    ) AS chosen;
+    INSERT INTO holdfast.attempt (job_seq, lease_epoch, started_at, finished_at, attempt, outcome, worker_id)
+    SELECT seq, -1, 1, 1, 1, 'failed', 'w' FROM holdfast.job WHERE lane = 'a';
+    INSERT INTO holdfast.job_log (job_seq, lease_epoch, number, line) SELECT seq, -1, 1, '{}' FROM holdfast.job WHERE lane = 'a';
+    INSERT INTO holdfast.key (ns, lane, key, id) SELECT 1, lane, idempotency_key, id FROM holdfast.job WHERE lane = 'a' AND idempotency_key IS NOT NULL`)
+
+/** As many records as jobs: every third one in the dead letter queue, each with a key. */
+const fillArchive = () =>
+  admin.query(`INSERT INTO holdfast.archive (seq, created_at, updated_at, run_at, lease_epoch, finished_at, keep_until, output_until,
+      expiry_day, ns, priority, attempts, max_attempts, crashes, max_crashes, max_attempts_fixed, cancel_requested, id, lane, state,
+      type, token, idempotency_key, output)
+    SELECT -i, 1, 1, 1, 1, 1, i, i, 0, 1, 0, 1, 7, 0, 3, false, false, 'c/' || i, 'c', CASE WHEN i % 3 = 0 THEN 'dlq' ELSE 'completed' END,
+      't', 't' || i, 'k' || i, '1'
+    FROM generate_series(1, ${JOBS}) AS i;
+    INSERT INTO holdfast.key (ns, lane, key, id) SELECT 1, lane, idempotency_key, id FROM holdfast.archive;
+    INSERT INTO holdfast.counter (ns, lane, state, jobs) SELECT 1, lane, state, count(*) FROM holdfast.archive GROUP BY 2, 3`)
 
 interface PlanNode {
   readonly 'Node Type': string
@@ -133,7 +166,7 @@ async function explain(client: Client, text: string): Promise<number> {
 /** What a vacuum writes down of a table whose rows were dead but for so many, in pages that it could not give back. */
 const vacuumedWith = (rows: number) =>
   admin.query(`UPDATE pg_class SET reltuples = ${rows}, relpages = pg_relation_size(oid) / 8192
-    WHERE relnamespace = 'holdfast'::regnamespace AND relname LIKE 'job%' AND relkind IN ('r', 'i')`)
+    WHERE relnamespace = 'holdfast'::regnamespace AND relkind IN ('r', 'i')`)
 const VACUUMED = { 'vacuumed with one row left': 1, 'vacuumed with 5 rows left': 5, 'vacuumed with 100 rows left': 100 }
 
 describe.each(['never analysed', 'analysed while empty', 'analysed', ...Object.keys(VACUUMED)])(
@@ -144,6 +177,7 @@ describe.each(['never analysed', 'analysed while empty', 'analysed', ...Object.k
       if (state === 'analysed while empty') await admin.query('VACUUM ANALYZE')
       await prepare(client)
       await fill()
+      await fillArchive()
       if (state === 'analysed') await admin.query('ANALYZE')
       const rowsLeft = new Map(Object.entries(VACUUMED)).get(state)
       if (rowsLeft !== undefined) await vacuumedWith(rowsLeft)

@@ -43,5 +43,5 @@ counted AS (
 unkeyed AS (
   DELETE FROM holdfast.key AS key USING ended
   WHERE ended.idempotency_key IS NOT NULL AND ended.keep_ms <= 0
-    AND key.ns = ended.ns AND key.lane = ended.lane AND key.key = ended.idempotency_key AND key.id = ended.id
+    AND key.ns = ANY (ARRAY[ended.ns]) AND key.lane = ended.lane AND key.key = ended.idempotency_key AND key.id = ended.id
 )

@@ -4,6 +4,6 @@ counted AS (
 ),
 unkeyed AS (
   DELETE FROM holdfast.key AS key USING gone
-  WHERE key.ns = gone.ns AND key.lane = gone.lane AND key.key = gone.idempotency_key AND key.id = gone.id
+  WHERE key.ns = ANY (ARRAY[gone.ns]) AND key.lane = gone.lane AND key.key = gone.idempotency_key AND key.id = gone.id
 )
 SELECT 1 FROM gone

@@ -5,4 +5,5 @@ FROM unnest($2::text[]) WITH ORDINALITY AS input (id, i) JOIN holdfast.job AS jo
 UNION ALL
 SELECT archive.id, archive.state, archive.token, archive.cancel_requested::integer
 FROM unnest($2::text[]) WITH ORDINALITY AS input (id, i)
-JOIN holdfast.archive AS archive ON archive.ns = $1 AND archive.id = input.id
+JOIN holdfast.archive AS archive ON true
+--@include record_by_id

@@ -5,7 +5,8 @@ SELECT seq, id, lane, state, type, priority, created_at, updated_at, run_at, dea
   CASE WHEN progress_bytes IS NULL THEN progress::text ELSE '\x' || encode(progress_bytes, 'hex') END AS progress,
   lease_expires_at, NULL::bigint AS finished_at, NULL::text AS dlq_code,
   CASE WHEN payload_bytes IS NULL THEN payload::text ELSE '\x' || encode(payload_bytes, 'hex') END AS payload, NULL::text AS output
-FROM holdfast.job WHERE ns = $1 AND id = ANY ($2::text[])
+FROM
+--@include jobs
 UNION ALL
 SELECT seq, id, lane, state, type, priority, created_at, updated_at, run_at, deadline_at, timeout_ms, attempts, max_attempts,
   max_attempts_fixed::integer, crashes, max_crashes, retry::text, idempotency_key, concurrency_key, metadata::text, trace_id, replay_of,
@@ -13,4 +14,4 @@ SELECT seq, id, lane, state, type, priority, created_at, updated_at, run_at, dea
   CASE WHEN progress_bytes IS NULL THEN progress::text ELSE '\x' || encode(progress_bytes, 'hex') END AS progress,
   NULL::bigint AS lease_expires_at, finished_at, dlq_code,
   CASE WHEN payload_bytes IS NULL THEN payload::text ELSE '\x' || encode(payload_bytes, 'hex') END AS payload, CASE WHEN output_bytes IS NULL THEN output::text ELSE '\x' || encode(output_bytes, 'hex') END AS output
-FROM holdfast.archive WHERE ns = $1 AND id = ANY ($2::text[])
+FROM holdfast.archive WHERE ns + 0 = $1 AND id = ANY ($2::text[])

@@ -24,7 +24,7 @@ trimmed AS (
     WHERE old.job_seq = noted.seq AND NOT (old.lease_epoch = noted.lease_epoch AND old.number >= noted.first_number)
     ORDER BY old.lease_epoch DESC, old.number DESC LIMIT 1 OFFSET noted.room
   ) AS over
-  WHERE noted.has_lines <> 0 AND log.job_seq = noted.seq
+  WHERE noted.has_lines <> 0 AND log.job_seq = ANY (ARRAY[noted.seq])
     AND (log.lease_epoch, log.number) <= (over.lease_epoch, over.number)
 )
 SELECT i, 0 AS now FROM noted

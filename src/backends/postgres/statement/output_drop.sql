@@ -4,6 +4,7 @@ UPDATE holdfast.archive AS archive SET output = NULL, output_bytes = NULL, outpu
 FROM (
   SELECT old.id FROM holdfast.archive AS old WHERE old.ns = $1 AND old.output_until <= (SELECT now FROM clock)
   ORDER BY old.output_until LIMIT $2::bigint
-) AS over
-WHERE archive.ns = $1 AND archive.id = over.id AND archive.output_until IS NOT NULL
+) AS input
+WHERE archive.output_until + 0 IS NOT NULL
+--@include record_by_id
 RETURNING 1
