@@ -385,9 +385,9 @@ export const MUTANTS = [
   {
     name: 'held-job-started-though-cancelled',
     file: 'src/actors/job-actor.js',
-    find: `this.startedAt = this.env.clock.monotonic();
+    find: `this.startedAt = monotonic;
         if (this.abortReason !== null) {`,
-    replace: `this.startedAt = this.env.clock.monotonic();
+    replace: `this.startedAt = monotonic;
         if (this.abortReason === undefined) {`,
     suites: [PREFETCH],
   },

@@ -43,8 +43,8 @@ export const LEASE_MUTANTS = [
   {
     name: 'no-renewal-after-a-gap',
     file: KEEPER,
-    find: "const isSound = this.state !== 'active' || !isAfterGap(clock.monotonic() - this.soundAt, terms);",
-    replace: "const isSound = this.state !== 'active' || !isAfterGap(0, terms);",
+    find: "const isSound = this.state !== 'active' || !isAfterGap(now - this.soundAt, this.options.terms);",
+    replace: "const isSound = this.state !== 'active' || !isAfterGap(0, this.options.terms);",
     suites: [RUNTIME],
     second: [SQLITE],
     secondOnly: '33 F3',
