@@ -1,7 +1,7 @@
 // The whole test run: build, lint, types, then every suite against what was built. Ends with `N passed, N failed`.
 // Each step counts as one test, so that a build that breaks is a failure with a number and not a silence.
-// Of a whole run a few tests that failed are run again by themselves: one that holds three times of three was kept from its time by
-// the others. It counts as passed and is told, so that somebody mends it; a fault fails again.
+// Of a whole run, a few tests that failed are run again when nothing else runs: with their file, then alone. One that holds three times of
+// three was kept from its time by the others. It counts as passed and is told, so that somebody mends it; a fault fails again.
 // Arguments are handed on to vitest; with any, only vitest runs.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -56,11 +56,17 @@ function findServices() {
 
 function vitest(args) {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
-  const file = join(folder, 'report.json')
-  const reports = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
-  const { status } = spawnSync(bin('vitest'), ['run', ...reports, ...args], { cwd: root, stdio: 'inherit' })
+  const [file, unhandled] = [join(folder, 'report.json'), join(folder, 'unhandled.json')]
+  const other = join(root, 'scripts', 'unhandled.mjs')
+  const reports = ['--reporter=default', '--reporter=json', `--reporter=${other}`, `--outputFile.json=${file}`]
+  const { status } = spawnSync(bin('vitest'), ['run', ...reports, ...args], {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, HOLDFAST_TEST_UNHANDLED: unhandled },
+  })
   try {
-    return { ...JSON.parse(readFileSync(file, 'utf8')), status }
+    const [report, errors] = [file, unhandled].map((path) => JSON.parse(readFileSync(path, 'utf8')))
+    return { ...testsOf(report), errors, status }
   } catch (error) {
     console.error(`no report of the tests: ${error.message}`)
     return null
@@ -69,14 +75,30 @@ function vitest(args) {
   }
 }
 
+/** Each test of a report once; `broken` are files that failed though no test of theirs did. */
+function testsOf({ testResults }) {
+  const tests = { passed: 0, fallen: [], missing: [], broken: [] }
+  for (const { name, status, assertionResults } of testResults) {
+    const file = relative(root, name)
+    for (const { fullName: title, status } of assertionResults) {
+      if (status === 'passed') tests.passed += 1
+      else if (status === 'failed') tests.fallen.push({ file, title })
+      else tests.missing.push(`${file}: ${title} (${status})`)
+    }
+    if (status === 'failed' && assertionResults.every((test) => test.status !== 'failed'))
+      tests.broken.push(`${file}: failed outside its tests, or nothing of it ran`)
+  }
+  return tests
+}
+
 const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
-/** Whether a test that has just failed holds when nothing runs beside it. */
+/** Whether its whole file holds when nothing runs beside it, and then the test alone again and again. */
 function holdsAlone({ file, title }) {
   for (let run = 1; run <= DOUBTED_RUNS; run++) {
     console.log(`> again, by itself, ${run} of ${DOUBTED_RUNS}: ${file}: ${title}`)
-    const report = vitest([file, '--testNamePattern', `^${escaped(title)}$`])
-    if (report === null || report.status !== 0 || report.numFailedTests > 0 || report.numPassedTests === 0) return false
+    const report = vitest(run === 1 ? [file] : [file, '--testNamePattern', `^${escaped(title)}$`])
+    if (report === null || report.status !== 0 || report.passed === 0 || report.fallen.length > 0) return false
   }
   return true
 }
@@ -87,32 +109,29 @@ function suites() {
     failed += 1
     return
   }
-  const { numPassedTests, numPendingTests, numTodoTests, testResults, status } = report
-  const broken = testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0)
-  for (const { name } of broken) failures.push(`${relative(root, name)}: nothing of it ran`)
-  const fallen = []
-  for (const { name, assertionResults } of testResults)
-    for (const { fullName, status } of assertionResults) {
-      const test = { file: relative(root, name), title: fullName }
-      if (status === 'failed') fallen.push(test)
-      else if (status !== 'passed') failures.push(`${test.file}: ${fullName} (${status})`)
-    }
-  const areFew = filters.length === 0 && fallen.length <= DOUBTED_MAX
-  for (const test of fallen) {
-    const isHeld = areFew && holdsAlone(test)
-    if (isHeld) {
+  passed += report.passed
+  // A test that did not run has not passed: there are no skips here.
+  const others = [
+    ...report.missing,
+    ...report.broken,
+    ...report.errors.map((message) => `outside all tests: ${message}`),
+  ]
+  failures.push(...others)
+  failed += others.length
+  const areFew = filters.length === 0 && others.length === 0 && report.fallen.length <= DOUBTED_MAX
+  for (const test of report.fallen) {
+    if (areFew && holdsAlone(test)) {
       passed += 1
-      doubts.push(`${test.file}: ${test.title} failed beside the others and held ${DOUBTED_RUNS} times by itself`)
+      doubts.push(
+        `${test.file}: ${test.title} failed beside the others; its file held by itself, and it ${DOUBTED_RUNS} times`,
+      )
     } else {
       failed += 1
       failures.push(`${test.file}: ${test.title} (failed)`)
     }
   }
-  passed += numPassedTests
-  // A test that did not run has not passed: there are no skips here.
-  failed += numPendingTests + numTodoTests + broken.length
-  if (status !== 0 && failed === 0 && fallen.length === 0) failed += 1
-  if (numPassedTests === 0) failed += 1
+  if (report.status !== 0 && failed === 0 && report.fallen.length === 0) failed += 1
+  if (report.passed === 0) failed += 1
 }
 
 const isBuilt = step('build', process.execPath, [join(root, 'scripts', 'build.mjs')])

@@ -105,7 +105,7 @@ export class Upkeep {
         SELECT ns, lane, state, -count(*) FROM ${table} GROUP BY ns, lane, state RETURNING jobs`
       const { rows } = await query(this.statement(count), [])
       const keys = `DELETE FROM holdfast.key AS key USING ${table} AS gone WHERE gone.idempotency_key IS NOT NULL
-        AND key.ns = gone.ns AND key.lane = gone.lane AND key.key = gone.idempotency_key AND key.id = gone.id`
+        AND key.ns = ANY (ARRAY[gone.ns]) AND key.lane = gone.lane AND key.key = gone.idempotency_key AND key.id = gone.id`
       await query(this.statement(keys), [])
       await query(this.statement(`DROP TABLE ${table}`), [])
       return (rows as readonly { readonly jobs: number }[]).reduce((total, { jobs }) => total - jobs, 0)

@@ -148,6 +148,7 @@ export function unpackDefinition(bytes: Buffer): StoredDefinition {
   const places = bytes.toString('latin1', 0, bytes.indexOf(NEWLINE))
   const [created = '', sequence = '', priority = '', , runAt] = places.split(' ')
   const createdAt = Number(created)
+  if (Number.isNaN(createdAt)) throw damaged()
   return {
     ...claimed,
     createdAt,

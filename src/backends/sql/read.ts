@@ -9,7 +9,7 @@ import { type AttemptRow, type JobRow, readAttempt, readJob, readState, writeObj
 import type { FoundRow } from './settle.ts'
 
 export function* get({ ids }: Request<'job.get'>): Plan<Reply<'job.get'>> {
-  const rows = yield* read<JobRow>('job_get', byId(ids))
+  const rows = yield* read<JobRow>('job_get', byId([...new Set(ids)]))
   const jobs = new Map(rows.map((row) => [row.id, row]))
   return { jobs: ids.map((id) => readFound(jobs.get(id))) }
 }
