@@ -104,13 +104,14 @@ export function limitSuite({ harness }: SuiteContext): void {
 
     it('50 a deadline that passes during the run fires the signal and is the end of the job', async () => {
       const hf = await harness().connect()
-      const { id } = await hf.enqueue(task, null, { deadline: harness().now() + 150 })
       const handler = handle(task, async (_input, ctx) => {
         await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve))
         return 'too late'
       })
       const worker = await harness().worker(hf, { handlers: [handler] })
-      expect(await nextEvent(worker, 'dead')).toMatchObject({ jobId: id, dlqCode: 'DEADLINE_EXCEEDED' })
+      const dead = nextEvent(worker, 'dead')
+      const { id } = await hf.enqueue(task, null, { deadline: harness().now() + 400 })
+      expect(await dead).toMatchObject({ jobId: id, dlqCode: 'DEADLINE_EXCEEDED' })
       expect(await hf.get(id)).toMatchObject({ state: 'dlq', dlqCode: 'DEADLINE_EXCEEDED', attempts: 1 })
     })
 

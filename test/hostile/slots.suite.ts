@@ -177,11 +177,11 @@ export function slotsSuite({ harness }: SuiteContext): void {
     it('C002 a thread that computes for many leases keeps its own, while inline jobs go on', async () => {
       const inline = defineJob<number, number>('inline', { queue: 'mixed' })
       const worker = await start([inThread(isolated, MODULE), handle(inline, async (n) => n)], {
-        lease: 400,
+        lease: 800,
         concurrency: 3,
       })
       const lost = eventsOf(worker, 'lost')
-      const spin = await hf.enqueue(isolated, { act: 'spin', ms: 1_600 })
+      const spin = await hf.enqueue(isolated, { act: 'spin', ms: 3_200 })
       const beside = await hf.enqueueMany(Array.from({ length: 20 }, (_, n) => ({ job: inline, input: n })))
       expect(await Promise.all(beside.map((job) => job.result()))).toEqual(Array.from({ length: 20 }, (_, n) => n))
       expect(await spin.result()).toBe('spun')

@@ -83,7 +83,7 @@ export function typeLeaseSuite(context: SuiteContext): void {
     it('C021 where the renewal that asks for it does not get through, a longer lease is given up with the one of the claim', async () => {
       const hf = await harness().connect()
       const long = defineJob('long', { lease: LONG_MS })
-      const cut = await harness().connect({ wrap: (backend) => renewing(backend, () => false), callDeadline: 200 })
+      const cut = await harness().connect({ wrap: (backend) => renewing(backend, () => false), callDeadline: SHORT_MS })
       let code: unknown = null
       const waits = handle(long, (_input, { signal }) => {
         signal.addEventListener('abort', () => {
