@@ -11,7 +11,7 @@ const SCENARIOS = Number(process.env.HOLDFAST_SCENARIOS ?? 500)
 const ASKED = process.env.HOLDFAST_SCENARIO_SEED
 const FROM = process.env.HOLDFAST_SCENARIO_FROM ?? '1'
 const RUN_TWICE_EVERY = 50
-export const SCENARIOS_TIMEOUT_MS = 600_000
+export const SCENARIOS_TIMEOUT_MS = 1_200_000
 
 /** What 500 scenarios of any store must meet, and how often at least. */
 const SOMETIMES: Readonly<Record<string, number>> = {
