@@ -19,7 +19,6 @@ const failures = []
 const doubts = []
 /** More than so many are no accident. */
 const DOUBTED_MAX = 3
-const DOUBTED_RUNS = 3
 
 function step(name, command, args) {
   console.log(`> ${name}`)
@@ -93,14 +92,19 @@ function testsOf({ testResults }) {
 
 const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
-/** Whether its whole file holds when nothing runs beside it, and then the test alone again and again. */
+function holds(what, args) {
+  console.log(`> again, by itself: ${what}`)
+  const report = vitest(args)
+  return report !== null && report.status === 0 && report.passed > 0
+}
+
+const filesThatHold = new Map()
+
+/** Whether its whole file holds when nothing runs beside it, and then the test alone, twice. */
 function holdsAlone({ file, title }) {
-  for (let run = 1; run <= DOUBTED_RUNS; run++) {
-    console.log(`> again, by itself, ${run} of ${DOUBTED_RUNS}: ${file}: ${title}`)
-    const report = vitest(run === 1 ? [file] : [file, '--testNamePattern', `^${escaped(title)}$`])
-    if (report === null || report.status !== 0 || report.passed === 0 || report.fallen.length > 0) return false
-  }
-  return true
+  if (!filesThatHold.has(file)) filesThatHold.set(file, holds(file, [file]))
+  const alone = [file, '--testNamePattern', `^${escaped(title)}$`]
+  return filesThatHold.get(file) && holds(title, alone) && holds(title, alone)
 }
 
 function suites() {
@@ -122,9 +126,7 @@ function suites() {
   for (const test of report.fallen) {
     if (areFew && holdsAlone(test)) {
       passed += 1
-      doubts.push(
-        `${test.file}: ${test.title} failed beside the others; its file held by itself, and it ${DOUBTED_RUNS} times`,
-      )
+      doubts.push(`${test.file}: ${test.title} failed beside the others; by itself its file held, and it three times`)
     } else {
       failed += 1
       failures.push(`${test.file}: ${test.title} (failed)`)

@@ -91,9 +91,9 @@ export class JobActor implements AttemptOwner, Member {
     return this.ranMs ?? this.elapsed()
   }
 
-  start(monotonic: number): void {
+  start(startedAt: number): void {
     this.hasStarted = true
-    this.startedAt = monotonic
+    this.startedAt = startedAt
     if (this.abortReason !== null) {
       this.failed(this.abortReason)
       return

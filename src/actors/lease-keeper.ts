@@ -108,7 +108,7 @@ export class LeaseKeeper extends Actor<KeeperMessage> {
 
   /**
    * null while this loop runs as it should; else everything held is renewed first, and it resolves when that was answered and whoever
-   * else in this process holds leases has had a turn. Never rejects.
+   * else in this process holds leases has had a turn. `now` is monotonic. Never rejects.
    */
   afterGap(now = this.options.clock.monotonic()): Promise<void> | null {
     const isSound = this.state !== 'active' || !isAfterGap(now - this.soundAt, this.options.terms)

@@ -18,8 +18,11 @@ const SLACK_MS = 2_500
 const SHORT_MS = 600
 /** Of a worker whose types have shorter ones: if it counted, nothing would end in time. */
 const LONG_MS = 60_000
-/** A stop falls where it falls: once in some 150 times between the look at the clock and the call that was then made, which no look can prevent. */
-const STOPPED_IN_A_CALL = { retry: 2 }
+/**
+ * A stop falls where it falls: once in some 150 times between the look at the clock and the call that was then made, which no look can prevent.
+ * A second try tells that from a fault.
+ */
+const STOPPED_IN_A_CALL = { retry: 1 }
 
 const task = defineJob<unknown, string>('task')
 

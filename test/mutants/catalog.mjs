@@ -385,9 +385,9 @@ export const MUTANTS = [
   {
     name: 'held-job-started-though-cancelled',
     file: 'src/actors/job-actor.js',
-    find: `this.startedAt = monotonic;
+    find: `this.startedAt = startedAt;
         if (this.abortReason !== null) {`,
-    replace: `this.startedAt = monotonic;
+    replace: `this.startedAt = startedAt;
         if (this.abortReason === undefined) {`,
     suites: [PREFETCH],
   },

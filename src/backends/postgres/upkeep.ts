@@ -31,7 +31,7 @@ SELECT ns, lane, state, sum(jobs) FROM old GROUP BY ns, lane, state HAVING sum(j
 
 /** Lines that were added while their job ended in the very same moment: they belong to nothing any more. Those of live jobs are few. */
 const SWEEP = `DELETE FROM holdfast.job_log AS log
-WHERE NOT EXISTS (SELECT FROM holdfast.job AS job WHERE job.seq = log.job_seq)`
+WHERE NOT EXISTS (SELECT FROM holdfast.job AS job WHERE job.seq = ANY (ARRAY[log.job_seq]))`
 
 function once(text: string): Prepared {
   return { name: 'upkeep', text, isOnce: true }

@@ -89,13 +89,18 @@ async function isQuiet(client) {
   return counts.queued + counts.scheduled + counts.running + counts.retry_wait === 0
 }
 
-async function measure() {
+/** Resolves when every job has ended. */
+async function quiet() {
   await Promise.all(waits)
   for (;;) {
-    const quiet = await Promise.all([hf, wildHf].map((client) => isQuiet(client).catch(() => false)))
-    if (quiet.every(Boolean)) break
+    const areQuiet = await Promise.all([hf, wildHf].map((client) => isQuiet(client).catch(() => false)))
+    if (areQuiet.every(Boolean)) return
     await setTimeout(100)
   }
+}
+
+async function measure() {
+  await quiet()
   for (let turn = 0; turn < 3; turn += 1) {
     await setTimeout(300)
     collect()
@@ -126,6 +131,8 @@ for (let round = 0; !isStopped; ) {
   }
   await setTimeout(everyMs)
 }
+// What was accepted after the last measure ends, too: nobody else works on the wild ones.
+await quiet()
 for (const worker of workers) await worker.stop({ deadline: '10s' })
 for (const client of [hf, wildHf]) await client.close()
 say('stopped')

@@ -2,7 +2,7 @@
 SELECT job.id, attempt.attempt, attempt.outcome, attempt.worker_id, attempt.lease_epoch, attempt.started_at,
   attempt.finished_at, attempt.duration_ms, attempt.failure::text
 FROM
---@include jobs
+--@include jobs_by_id
 JOIN holdfast.attempt AS attempt ON attempt.job_seq = ANY (ARRAY[job.seq])
 UNION ALL
 SELECT archive.id, attempt.attempt, attempt.outcome, attempt.worker_id, attempt.lease_epoch, attempt.started_at,

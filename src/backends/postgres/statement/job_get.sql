@@ -6,7 +6,7 @@ SELECT seq, id, lane, state, type, priority, created_at, updated_at, run_at, dea
   lease_expires_at, NULL::bigint AS finished_at, NULL::text AS dlq_code,
   CASE WHEN payload_bytes IS NULL THEN payload::text ELSE '\x' || encode(payload_bytes, 'hex') END AS payload, NULL::text AS output
 FROM
---@include jobs
+--@include jobs_by_id
 UNION ALL
 SELECT seq, id, lane, state, type, priority, created_at, updated_at, run_at, deadline_at, timeout_ms, attempts, max_attempts,
   max_attempts_fixed::integer, crashes, max_crashes, retry::text, idempotency_key, concurrency_key, metadata::text, trace_id, replay_of,
