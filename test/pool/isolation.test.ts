@@ -116,21 +116,26 @@ describe('F7 a thread that cannot be ended', () => {
   })
 
   it('is one in a read that nobody answers, too', async () => {
-    const path = join(folder, 'fifo')
-    execFileSync('mkfifo', [path])
-    const lostOne = gate()
     const back = gate()
-    const lost = new LostSlots((_slot, change) => (change === 'lost' ? lostOne : back).open())
+    const lost = new LostSlots((_slot, change) => {
+      if (change === 'recovered') back.open()
+    })
     const pool = await opened({}, { lost, threads: 1 })
-    const started = gate()
-    const reading = task({ act: 'readsFifo', path }, { isolation: pool.isolation, onStart: () => started.open() })
-    const run = pool.actor.run(reading, recorder().services)
-    await within(started.passed, 'the handler begins')
-    // Opening for writing is refused as long as nobody reads.
-    await eventually(() => isRead(path), 'the handler reads')
-    run.kill()
-    await run.outcome
-    await within(lostOne.passed, 'the slot is lost')
+    let path = ''
+    // Killed after it has opened the file and before it reads, a thread can be ended: then it is tried again.
+    for (let round = 0; round < 3 && lost.count === 0; round += 1) {
+      path = join(folder, `fifo${round}`)
+      execFileSync('mkfifo', [path])
+      const started = gate()
+      const reading = task({ act: 'readsFifo', path }, { isolation: pool.isolation, onStart: () => started.open() })
+      const run = pool.actor.run(reading, recorder().services)
+      await within(started.passed, 'the handler begins')
+      // Opening for writing is refused as long as nobody reads.
+      await eventually(() => isRead(path), 'the handler reads')
+      run.kill()
+      await run.outcome
+    }
+    expect(lost.count).toBe(1)
     writeFileSync(path, 'at last')
     await within(back.passed, 'the thread ends')
   })
