@@ -243,6 +243,10 @@ export class Worker {
     return slots
   }
 
+  /**
+   * Events are of this process and of the moment: what other processes end, or what ends before the listener is there, is not told.
+   * To count what has ended, ask the store: `hf.stats()`, or the pages of `hf.list()`.
+   */
   on<E extends keyof WorkerEvents>(event: E, listener: Listener<E>): this {
     this.#runtime.events.on(event, listener as never)
     return this

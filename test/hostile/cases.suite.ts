@@ -2,7 +2,7 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { defineJob, handle, inThread, retry } from 'holdfast'
+import { defineJob, handle, inThread, type JobPage, retry } from 'holdfast'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { isSharedByProcesses, type SuiteContext } from '../conformance/harness.ts'
 import { eventually, gate, nextEvent, within } from '../support/event.ts'
@@ -291,6 +291,41 @@ export function casesSuite(context: SuiteContext): void {
         expect((await hf.stats()).total).toBe(50)
       })
     }
+  })
+
+  describe('cases of counting', () => {
+    it('C138 what has ended is counted from the store, each job once, also when the observer is replaced half way', async () => {
+      const jobs = 20_000
+      const hf = await harness().connect({ keepCompleted: '1h' })
+      for (let from = 0; from < jobs; from += 1_000)
+        await hf.enqueueMany(Array.from({ length: 1_000 }, (_, n) => ({ job: task, input: from + n })))
+      const handlers = [handle(task, () => null)]
+      await hf.pause('default')
+      const workers = await Promise.all(
+        Array.from({ length: 8 }, () => harness().worker(hf, { handlers, concurrency: 4 })),
+      )
+      const drained = gate()
+      let told = 0
+      for (const worker of workers)
+        worker.on('completed', () => {
+          told += 1
+          if (told === jobs) drained.open()
+        })
+      await hf.resume('default')
+      await within(drained.passed, 'all have ended', 60_000)
+      expect((await hf.stats()).counts.completed).toBe(jobs)
+
+      const ids = new Set<string>()
+      let observer = await harness().connect()
+      let cursor: string | null = null
+      do {
+        const page: JobPage = await observer.list({ state: 'completed', limit: 500, cursor })
+        for (const { id } of page.jobs) ids.add(id)
+        cursor = page.cursor
+        if (ids.size === jobs / 2) observer = await harness().connect()
+      } while (cursor !== null)
+      expect(ids.size).toBe(jobs)
+    }, 90_000)
   })
 
   describe('cases of errors', () => {
