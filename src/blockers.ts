@@ -203,7 +203,7 @@ function ownerBlockers(job: JobRecord, { nowMs, workers }: ExplainContext): read
     const then =
       expiredForMs > 0
         ? 'its lease has run out'
-        : `its lease runs out in ${span(-expiredForMs)}, then the job runs again`
+        : `its lease runs out in ${span(-expiredForMs)}, then ${job.cancelRequested ? 'the job is cancelled' : 'the job runs again'}`
     const text = `${workerId} was last heard of ${span(owner.lastBeatMs)} ago; ${then}`
     found.push({ kind: 'owner_silent', workerId, lastBeatMs: owner.lastBeatMs, text })
   }

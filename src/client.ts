@@ -3,24 +3,22 @@
  * holds no lease; closing it stops the workers it made.
  */
 import { BackendActor } from './actors/backend-actor.ts'
-import type { Inspect } from './actors/lifecycle.ts'
 import type { Backend } from './backends/backend.ts'
 import { type Capabilities, requireCapabilities } from './backends/capabilities.ts'
 import { openBackend } from './backends/open.ts'
-import type { PoolOptions } from './backends/postgres/pool-options.ts'
 import type { LaneStats } from './backends/protocol/index.ts'
 import { type Clock, systemClock, systemTimers, type Timers } from './clock.ts'
-import { DEFAULTS, type Duration, LIMITS, parseDuration, parseInteger, parseName, refuseUnknown } from './config.ts'
+import { type ConnectOptions, parseConnectOptions, type StoreClient, type StorePool } from './connect-options.ts'
 import type { AppContext, EnqueueOptions, JobContract } from './contract.ts'
 import type { Engine } from './engine.ts'
 import { HoldfastError, invalidArgument } from './errors.ts'
 import type { Explanation } from './explain.ts'
-import { toFailure } from './failure.ts'
 import type { AttemptRecord, JobDetail, JobId } from './job.ts'
 import type { JobHandle, ResultOptions } from './job-handle.ts'
 import type { LogLine, LogOptions } from './job-logs.ts'
 import {
   type EnqueueRequest,
+  type EnqueueRequests,
   JobOperations,
   type JobPage,
   type ListOptions,
@@ -29,50 +27,12 @@ import {
 import type { LanePolicy, LanePolicyOptions, LanePolicyReport } from './lane-policy.ts'
 import { createUlidFactory, type Random, systemRandom } from './random.ts'
 import { ResultWaiters } from './result-waiters.ts'
-import { parseRetention, type Retention, type RetentionOptions } from './retention.ts'
 import { Runtime } from './runtime.ts'
 import { type Health, type HealthOptions, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
-import { createLogger, guardLogger, type Logger, limitWarnings, type Warn } from './telemetry.ts'
+import { type Logger, limitWarnings, type Warn } from './telemetry.ts'
 import type { Transaction } from './transactions/caller-transaction.ts'
-import { toSettings, Worker, type WorkerOptions } from './worker.ts'
+import { parseStopDeadline, type StopOptions, toSettings, Worker, type WorkerOptions } from './worker.ts'
 import type { WorkerInfo } from './worker-list.ts'
-
-/** A client of ioredis, `Redis` or `Cluster`: read for where and how it connects, and otherwise left alone. */
-export interface StoreClient {
-  readonly options: object
-  duplicate(...override: readonly never[]): unknown
-}
-
-/** A `Pool` of pg: used as it is, one connection at a time for one statement, and never ended. */
-export interface StorePool {
-  readonly totalCount: number
-  readonly idleCount: number
-  readonly options: object
-  query(...query: readonly never[]): unknown
-  connect(...callback: readonly never[]): unknown
-}
-
-/** Options of `connect`. */
-export interface ConnectOptions {
-  /** Keeps the jobs of several applications apart in one store. Default `default`. */
-  readonly namespace?: string
-  /** A pino logger. Default: warnings to standard error, or the level in `HOLDFAST_LOG`. */
-  readonly logger?: Logger
-  /** Receives the inspection events of a real XState actor per job in flight, as the Stately inspector takes them. */
-  readonly inspect?: Inspect
-  /** Largest encoded input or output. Default 1 MiB. */
-  readonly payloadBytesMax?: number
-  /** How long ended jobs are kept; `forever`, or 0 for not at all. Defaults: 7 days, 7 days, `forever`. */
-  readonly keepCompleted?: Duration | 'forever'
-  readonly keepCancelled?: Duration | 'forever'
-  readonly keepDead?: Duration | 'forever'
-  /** The same with counts and by lane, such as `{ completed: { age: '7d', count: 10_000 }, lanes: { mail: { completed: '1h' } } }`. */
-  readonly retention?: RetentionOptions
-  /** How long a call may take, repetitions included, before it fails. Default 10 s. */
-  readonly callDeadline?: Duration
-  /** With a pool of pg: what a `postgres://` URL says in its parameters. */
-  readonly pool?: PoolOptions
-}
 
 type Contract<Input, Output> = JobContract<Input, never, Output, never> | JobContract<Input, unknown, Output, unknown>
 
@@ -90,7 +50,7 @@ export interface Holdfast {
   ): Promise<JobHandle<Output>>
   enqueue(type: string, input: unknown, options?: EnqueueOptions): Promise<JobHandle>
   /** Checks all entries first, then writes them in as few steps as the store allows. */
-  enqueueMany(requests: readonly EnqueueRequest[]): Promise<JobHandle[]>
+  enqueueMany<const Inputs extends readonly unknown[]>(requests: EnqueueRequests<Inputs>): Promise<JobHandle[]>
   /**
    * Enqueues inside the caller's own transaction, on its connection: the job is there when it commits, and never was when it
    * does not. A delay counts from the call. Rejects as `enqueue` does before anything is written, with INVALID_ARGUMENT when
@@ -139,24 +99,17 @@ export interface Holdfast {
   maintain(): Promise<Maintained>
   /** Starts a worker; resolves when it is ready to take jobs. */
   worker<Context = AppContext>(options: WorkerOptions<Context>): Promise<Worker>
-  /** Runs what can run now until nothing can; returns how many jobs were taken. Delayed and retrying jobs stay. */
+  /**
+   * Runs what can run now until nothing can; returns how many jobs were taken. Delayed and retrying jobs stay. Rejects with INTERNAL
+   * when too many handlers cannot be stopped.
+   */
   runUntilEmpty<Context = AppContext>(options: WorkerOptions<Context>): Promise<number>
-  /** Stops the workers of this client and closes the store. A store that does not end within 5 s is left as it is. */
-  close(): Promise<void>
+  /**
+   * Stops the workers of this client as `worker.stop` does and closes the store. A store that does not end within 5 s is left as it
+   * is. Called again it may name an earlier deadline.
+   */
+  close(options?: StopOptions): Promise<void>
 }
-
-const OPTIONS = new Set([
-  'namespace',
-  'logger',
-  'inspect',
-  'payloadBytesMax',
-  'keepCompleted',
-  'keepCancelled',
-  'keepDead',
-  'retention',
-  'callDeadline',
-  'pool',
-])
 
 /**
  * Opens the store that `url` names: `memory:`, `sqlite:PATH`, `sqlite::memory:`, `postgres://HOST/DATABASE`, `redis://HOST:PORT/DB`, `rediss:`,
@@ -166,7 +119,7 @@ const OPTIONS = new Set([
  * STORE_UNAVAILABLE, STORE_FULL, STORE_READONLY, STORE_CORRUPT, STORE_SCHEMA_TOO_NEW or DEPENDENCY_MISSING.
  */
 export async function connect(url: string | StoreClient | StorePool, options: ConnectOptions = {}): Promise<Holdfast> {
-  const parsed = parseOptions(options)
+  const parsed = parseConnectOptions(options)
   const platform = { clock: systemClock, timers: systemTimers, random: systemRandom }
   const warn = toWarn(parsed.logger, platform.clock)
   const { namespace, callDeadlineMs: openDeadlineMs } = parsed
@@ -190,7 +143,7 @@ const toWarn = (logger: Logger, clock: Clock): Warn =>
 /** A client on a given store, clock, timers and random source: how whole systems are run in virtual time. */
 export function connectWith(platform: Platform): Holdfast {
   const { clock, timers, random } = platform
-  const options = parseOptions(platform.options ?? {})
+  const options = parseConnectOptions(platform.options ?? {})
   const { retention, payloadBytesMax } = options
   const backend = new BackendActor({ ...platform, callDeadlineMs: options.callDeadlineMs })
   const results = new ResultWaiters({ backend, clock, timers })
@@ -239,6 +192,8 @@ function assemble({ namespace, backend, jobs, store, engine, results, runtimes }
   const startWorker = async (options: WorkerOptions<never>): Promise<{ worker: Worker; runtime: Runtime }> => {
     if (closing !== null) throw closed()
     const settings = toSettings(options, engine.random)
+    if ([...runtimes].some(({ present }) => present.id === settings.id))
+      throw invalidArgument('id', `another worker of this client is called ${settings.id}; two must not share an id`)
     const runtime = new Runtime(engine, settings)
     runtimes.add(runtime)
     try {
@@ -281,18 +236,19 @@ function assemble({ namespace, backend, jobs, store, engine, results, runtimes }
       const { runtime, worker } = await startWorker(options)
       const isDone = await runtime.whenIdle()
       await worker.stop()
-      if (!isDone) throw closed()
+      if (!isDone) throw runtime.fatal ?? closed()
       return runtime.startedCount
     },
-    close: () => {
-      closing ??= closeAll(runtimes, engine, results)
-      return closing
+    close: async (options: StopOptions = {}) => {
+      const deadlineMs = parseStopDeadline(options)
+      const stopped = Promise.all([...runtimes].map((runtime) => runtime.stop(deadlineMs)))
+      closing ??= stopped.then(() => closeStore(runtimes, engine, results))
+      await Promise.all([closing, stopped])
     },
   }) as Holdfast
 }
 
-async function closeAll(runtimes: Set<Runtime>, { backend, warn }: Engine, results: ResultWaiters): Promise<void> {
-  await Promise.all([...runtimes].map((runtime) => runtime.stop()))
+async function closeStore(runtimes: Set<Runtime>, { backend, warn }: Engine, results: ResultWaiters): Promise<void> {
   results.close()
   runtimes.clear()
   try {
@@ -304,46 +260,3 @@ async function closeAll(runtimes: Set<Runtime>, { backend, warn }: Engine, resul
 }
 
 const closed = (): HoldfastError => new HoldfastError('CLOSED', 'the client was closed')
-
-interface ParsedOptions {
-  readonly namespace: string
-  readonly logger: Logger
-  readonly inspect: Inspect | null
-  readonly payloadBytesMax: number
-  readonly retention: Retention
-  readonly callDeadlineMs: number
-}
-
-const PAYLOAD_BYTES_LIMIT = 256 * 1024 * 1024
-
-function parseOptions(options: ConnectOptions): ParsedOptions {
-  refuseUnknown(options, OPTIONS, 'options')
-  if (options.inspect !== undefined && typeof options.inspect !== 'function')
-    throw invalidArgument('inspect', 'expected a function')
-  const logger = options.logger === undefined ? createLogger() : guardLogger(options.logger)
-  return {
-    namespace: options.namespace === undefined ? DEFAULTS.namespace : parseName(options.namespace, 'namespace'),
-    logger,
-    inspect: options.inspect === undefined ? null : guardInspect(options.inspect, logger),
-    payloadBytesMax:
-      options.payloadBytesMax === undefined
-        ? LIMITS.payloadBytes
-        : parseInteger(options.payloadBytesMax, 'payloadBytesMax', 1, PAYLOAD_BYTES_LIMIT),
-    retention: parseRetention(options),
-    callDeadlineMs:
-      options.callDeadline === undefined
-        ? DEFAULTS.callDeadlineMs
-        : Math.max(1, parseDuration(options.callDeadline, 'callDeadline')),
-  }
-}
-
-/** Whoever looks on must not be able to stop the work. */
-function guardInspect(inspect: Inspect, logger: Logger): Inspect {
-  return (event) => {
-    try {
-      inspect(event)
-    } catch (error) {
-      logger.error({ err: toFailure(error) }, 'the inspect function failed')
-    }
-  }
-}

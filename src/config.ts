@@ -74,14 +74,14 @@ export const DEFAULTS = {
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
 
-/** Milliseconds of a duration, at least 0 and at most 100 years. Throws INVALID_DURATION naming `field`. */
-export function parseDuration(value: unknown, field: string): number {
+/** Milliseconds of a duration, at least 0 and at most 100 years. Throws INVALID_DURATION naming `field`, and `word` where that may be given too. */
+export function parseDuration(value: unknown, field: string, word?: string): number {
   const match = typeof value === 'string' ? DURATION.exec(value) : null
   const ms = match ? Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS] : value
   if (typeof ms !== 'number' || !(ms >= 0 && ms <= LIMITS.durationMs)) {
     throw new HoldfastError(
       'INVALID_DURATION',
-      `${field}: expected milliseconds from 0 to 100 years, or text such as '250ms', '30s', '5m', '2h', '1d'; got ${show(value)}`,
+      `${field}: expected milliseconds from 0 to 100 years, or text such as '250ms', '30s', '5m', '2h', '1d'${word === undefined ? '' : `, or '${word}'`}; got ${show(value)}`,
       { details: { field, limitMs: LIMITS.durationMs } },
     )
   }
@@ -188,6 +188,12 @@ export function refuseUnknown(options: unknown, known: ReadonlySet<string>, fiel
   for (const key of Object.keys(options)) {
     if (!known.has(key)) throw invalidArgument(`${field}.${key}`, `unknown option; known are ${namesOf(known)}`)
   }
+}
+
+/** False when it is not given. Throws INVALID_ARGUMENT naming `field`. */
+export function parseFlag(value: unknown, field: string): boolean {
+  if (value === undefined || typeof value === 'boolean') return value === true
+  throw invalidArgument(field, `expected true or false; got ${show(value)}`)
 }
 
 /** A short, safe picture of a value for an error message; never a whole payload. */

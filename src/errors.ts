@@ -51,7 +51,11 @@ export const ERROR_CODES = {
     'The lane accepts no more jobs for now; nothing was stored, and `details.retryAfterMs` says when it will.',
   ),
   JOB_NOT_FOUND: rule('caller', false, 'No job has this id.'),
-  INVALID_STATE: rule('conflict', false, 'The job is in a state from which this move is not legal.'),
+  INVALID_STATE: rule(
+    'conflict',
+    false,
+    'The job is in a state from which this move is not legal; or `list` was asked for a state that does not exist.',
+  ),
   JOB_DEAD: rule('handler', false, '`result()`: the job ended in the dead-letter state.'),
   JOB_CANCELLED: rule(
     'handler',

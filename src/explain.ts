@@ -51,6 +51,7 @@ export interface Explanation {
   /** Somebody asked for its cancellation while it ran. */
   readonly cancelRequested: boolean
   readonly traceId: string | null
+  /** `processingMs` leaves out attempts whose worker was lost: nobody knows how long they ran. */
   readonly durations: { readonly totalMs: number; readonly processingMs: number; readonly waitingMs: number }
   readonly nextAction: NextAction
   /** Why it does not run now, the reason to look at first in front; empty when nothing is known to hold it up. */
@@ -80,10 +81,7 @@ const SUGGESTIONS: Readonly<Record<string, string>> = {
 export function explainJob(job: JobRecord, attempts: readonly AttemptRecord[], context: ExplainContext): Explanation {
   const { nowMs } = context
   const blockers = blockersOf(job, context)
-  const processingMs = attempts.reduce(
-    (sum, attempt) => sum + (attempt.durationMs ?? (attempt.finishedAt ?? nowMs) - attempt.startedAt),
-    0,
-  )
+  const processingMs = attempts.reduce((sum, attempt) => sum + inHandlerMs(attempt, nowMs), 0)
   const totalMs = Math.max(0, (job.finishedAt ?? nowMs) - job.createdAt)
   const code = job.dlqCode ?? (job.state === 'retry_wait' || job.state === 'queued' ? job.lastFailure?.code : undefined)
   return {
@@ -111,13 +109,20 @@ export function explainJob(job: JobRecord, attempts: readonly AttemptRecord[], c
   }
 }
 
+/** Nobody knows how long an attempt ran whose worker was lost; only that it was not to its end. */
+function inHandlerMs({ startedAt, finishedAt, durationMs }: AttemptRecord, nowMs: number): number {
+  if (durationMs !== null) return durationMs
+  return finishedAt === null ? Math.max(0, nowMs - startedAt) : 0
+}
+
 /** What to do about what holds a job up; kinds that pass by themselves have none. */
 const ADVICE: Partial<Readonly<Record<Blocker['kind'], string>>> = {
   paused: 'Resume the lane (holdfast resume LANE) when whatever it was paused for is over.',
   no_worker: 'Start a worker for the lane, or look why those that were there have gone (holdfast workers).',
   no_handler: 'Deploy a handler for this type to the workers of the lane, or pause the lane until then.',
   mixed_handlers: 'Give all workers of the lane the same handlers, or the type a lane of its own.',
-  owner_silent: 'Look at the process and host of the worker; the job goes on elsewhere when its lease runs out.',
+  owner_silent: 'Look at the process and host of the worker; its lease runs out by itself.',
+  deadline_passed: 'It came too late; add workers, or lengthen the deadline, and replay it once it is a dead letter.',
   lease_expired: 'Start a worker, or run holdfast maintain; both take it back.',
   busy: 'Add workers or slots if it must start sooner, or look at what runs (holdfast jobs --state running).',
   key_limit: 'Wait for the jobs that hold the key, or look at why they take so long.',
@@ -213,7 +218,9 @@ function summaryOf(job: JobRecord, { nowMs }: ExplainContext, blockers: readonly
         ? `completed at the first attempt on ${job.workerId ?? 'a worker'}`
         : `completed at ${tries} on ${job.workerId ?? 'a worker'}`
     case 'cancelled':
-      return job.attempts === 0 ? 'cancelled before it ran' : `cancelled after ${job.attempts} attempts`
+      return job.attempts === 0
+        ? 'cancelled before it ran'
+        : `cancelled after ${job.attempts} attempt${job.attempts === 1 ? '' : 's'}`
     case 'dlq':
       return `dead-lettered with ${job.dlqCode ?? 'no code'} after ${tries}${error === '' ? '' : `; ${error}`}`
     default:

@@ -6,9 +6,10 @@ export type { Capabilities } from './backends/capabilities.ts'
 export type { LaneStats, RateLimit, ThrottleReason } from './backends/protocol/index.ts'
 export type { TransactionHandle, TransactionRows, TransactionValue } from './backends/transactional.ts'
 export type { Blocker } from './blockers.ts'
-export type { ConnectOptions, Holdfast, StoreClient, StorePool } from './client.ts'
+export type { Holdfast } from './client.ts'
 export { connect } from './client.ts'
 export type { Duration, Instant } from './config.ts'
+export type { ConnectOptions, StoreClient, StorePool } from './connect-options.ts'
 export type {
   AppContext,
   ContractOptions,
@@ -40,7 +41,7 @@ export type {
 export { JOB_STATES } from './job.ts'
 export type { JobHandle, ResultOptions } from './job-handle.ts'
 export type { LogLine, LogOptions } from './job-logs.ts'
-export type { EnqueueRequest, JobPage, ListOptions, ReplayOptions } from './job-operations.ts'
+export type { EnqueueRequest, EnqueueRequests, JobPage, ListOptions, ReplayOptions } from './job-operations.ts'
 export type {
   EnqueueRate,
   LanePolicy,
@@ -56,7 +57,7 @@ export type { Health, HealthOptions, Maintained, Stats } from './store-operation
 export type { JobEventFields } from './telemetry.ts'
 export type { Transaction } from './transactions/caller-transaction.ts'
 export { VERSION } from './version.ts'
-export type { Worker, WorkerOptions } from './worker.ts'
+export type { StopOptions, Worker, WorkerOptions } from './worker.ts'
 export type { SlotEventFields, WorkerEvents } from './worker-events.ts'
 export type { WorkerHealth } from './worker-health.ts'
 export type { WorkerInfo } from './worker-list.ts'

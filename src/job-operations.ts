@@ -9,6 +9,7 @@ import {
   DEFAULTS,
   type Instant,
   LIMITS,
+  parseFlag,
   parseInstant,
   parseInteger,
   parseJobType,
@@ -39,11 +40,16 @@ import { type LogLine, type LogOptions, queryOf, toLogLine } from './job-logs.ts
 import type { ResultWaiters } from './result-waiters.ts'
 import { type Retention, retentionIn } from './retention.ts'
 
-/** One entry of `enqueueMany`. */
+/** One entry of `enqueueMany`. What its input is, its contract says. */
 export interface EnqueueRequest<Input = unknown> {
   readonly job: JobContract<Input, never, unknown, never> | JobContract<Input, unknown, unknown, unknown> | string
-  readonly input: Input
+  readonly input: NoInfer<Input>
   readonly options?: EnqueueOptions
+}
+
+/** Entries of `enqueueMany`, each with an input that its own contract allows. */
+export type EnqueueRequests<Inputs extends readonly unknown[]> = {
+  readonly [Index in keyof Inputs]: EnqueueRequest<Inputs[Index]>
 }
 
 export interface ListOptions {
@@ -212,16 +218,17 @@ export class JobOperations {
     options: { readonly force?: boolean } = {},
   ): Promise<'cancelled' | 'requested' | 'already_terminal'> {
     refuseUnknown(options, CANCEL_OPTIONS, 'options')
+    const force = parseFlag(options.force, 'force')
     await this.#existing(id)
     const { backend, retention, cancelRunning, results } = this.#context
     const { outcomes } = await backend.ask('job.cancel', {
       ids: [id],
-      force: options.force === true,
+      force,
       keepMs: retentionIn(retention, laneOf(id)).cancelledMs,
     })
     const outcome = outcomes[0] ?? 'not_found'
     if (outcome === 'not_found') throw notFound(id)
-    if (outcome === 'requested' || (outcome === 'cancelled' && options.force === true)) cancelRunning(id)
+    if (outcome === 'requested' || (outcome === 'cancelled' && force)) cancelRunning(id)
     if (outcome === 'cancelled') results.notify(id)
     return outcome
   }
@@ -275,13 +282,8 @@ export class JobOperations {
     if (outcomes[0] === 'promoted') return
     if (outcomes[0] === 'not_found') throw notFound(id)
     const hint = isTerminal(job.state) ? '; replay makes a new job from an ended one' : ''
-    throw new HoldfastError(
-      'INVALID_STATE',
-      `the job is ${job.state}; only a scheduled or retrying job can be made ready${hint}`,
-      {
-        details: { jobId: id, state: job.state },
-      },
-    )
+    const problem = `the job is ${job.state}; only a scheduled or retrying job can be made ready${hint}`
+    throw new HoldfastError('INVALID_STATE', problem, { details: { jobId: id, state: job.state } })
   }
 }
 

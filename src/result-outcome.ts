@@ -24,7 +24,7 @@ export function outcomeOf(job: StoredJob): unknown {
 export const resultLost = (jobId: JobId): HoldfastError =>
   new HoldfastError(
     'RESULT_NOT_KEPT',
-    'the job has ended, but its result was not kept; see keepResult and keepCompleted',
+    'the job has ended, but its result was not kept; see keepResult, and for how long ended jobs are kept',
     {
       details: { jobId },
     },

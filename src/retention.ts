@@ -128,4 +128,4 @@ function parseKeep(value: Keep | undefined, field: string, base: Kept): Kept {
 }
 
 const parseAge = (value: Duration | 'forever', field: string): number | null =>
-  value === 'forever' ? null : parseDuration(value, field)
+  value === 'forever' ? null : parseDuration(value, field, 'forever')

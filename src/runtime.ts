@@ -165,16 +165,10 @@ export class Runtime {
     if (this.stopping !== null) throw new HoldfastError('CLOSED', 'the worker was stopped before it had started')
   }
 
-  get concurrency(): number {
-    return this.dispatcher.concurrency
-  }
-
-  get activeJobs(): number {
-    return this.dispatcher.active
-  }
-
-  private get present() {
-    return { concurrency: this.concurrency, running: this.activeJobs, isStopping: this.stopping !== null }
+  /** What it is and does now. */
+  get present() {
+    const { concurrency, active: running } = this.dispatcher
+    return { id: this.settings.id, concurrency, running, isStopping: this.stopping !== null }
   }
 
   /** Whether this worker can get at jobs. */
@@ -193,10 +187,11 @@ export class Runtime {
     return this.dispatcher.counts.started
   }
 
-  /** Resolves when nothing that could run now is left in the lanes, or the worker stops; true in the first case. */
+  /** Resolves when nothing that could run now is left in the lanes, or the worker stops or gives up; true in the first case. */
   async whenIdle(): Promise<boolean> {
-    await this.dispatcher.until((dispatcher) => dispatcher.isIdle || this.stopping !== null)
-    return this.stopping === null
+    const isOver = (): boolean => this.stopping !== null || this.fatal !== null
+    await this.dispatcher.until((dispatcher) => dispatcher.isIdle || isOver())
+    return !isOver()
   }
 
   /** Fires the signal of a job that this worker runs or holds; one that does not run here is left alone. */
@@ -323,7 +318,8 @@ export class Runtime {
     const fields = { job_id: jobId, type, attempt, where, lost_slots: this.slotsLost.count }
     if (change === 'lost') {
       this.engine.logger.warn(fields, 'a handler could not be stopped; its slot is lost until it ends by itself')
-    } else this.dispatcher.wake()
+    }
+    this.dispatcher.wake()
     const event = { ...slot, workerId: this.settings.id, lostSlots: this.slotsLost.count }
     this.events.emit(change === 'lost' ? 'slotLost' : 'slotRecovered', event)
   }

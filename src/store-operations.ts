@@ -6,7 +6,7 @@ import type { Capabilities } from './backends/capabilities.ts'
 import { NO_LIMITS } from './backends/limits.ts'
 import type { LanePolicy, LaneStats } from './backends/protocol/index.ts'
 import type { Clock } from './clock.ts'
-import { parseName } from './config.ts'
+import { parseFlag, parseName, refuseUnknown } from './config.ts'
 import { HoldfastError } from './errors.ts'
 import { JOB_STATES, type JobId, type JobState } from './job.ts'
 import { type LanePolicyOptions, type LanePolicyReport, parsePolicy } from './lane-policy.ts'
@@ -65,6 +65,8 @@ export interface HealthOptions {
   /** Also asks which rights this user lacks on the store: `store.details.missingRights`, by name; empty: none. */
   readonly rights?: boolean
 }
+
+const HEALTH_OPTIONS = new Set(['rights'])
 
 export interface StoreOperationsContext {
   readonly backend: BackendActor
@@ -170,9 +172,10 @@ export class StoreOperations {
     return { reaped, ...(await maintainStore(backend, retention)) }
   }
 
-  /** Answers within about 2 s and never rejects: what is wrong is in the answer. */
+  /** Answers within about 2 s: what is wrong is in the answer. Rejects only with INVALID_ARGUMENT. */
   async health(options: HealthOptions = {}): Promise<Health> {
-    const store = await this.#storeHealth(options.rights === true)
+    refuseUnknown(options, HEALTH_OPTIONS, 'options')
+    const store = await this.#storeHealth(parseFlag(options.rights, 'rights'))
     const claiming = this.#claimingHealth()
     const problems = claiming.each.flatMap((worker) =>
       worker.problems.map((problem) => `worker ${worker.workerId}: ${problem}`),

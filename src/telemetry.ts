@@ -9,12 +9,19 @@ import type { Failure, JobState } from './job.ts'
 
 export type { Logger } from 'pino'
 
-/** Logs to standard error, at `HOLDFAST_LOG` (default `warn`), so that standard output stays the program's own. */
-export function createLogger(level: string = process.env.HOLDFAST_LOG ?? 'warn'): Logger {
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
+/** Of `HOLDFAST_LOG`. */
+const LOGGER_LEVELS: readonly string[] = [...LEVELS, 'silent']
+
+/**
+ * Logs to standard error, at `HOLDFAST_LOG` (default `warn`, also when it is empty), so that standard output stays the program's own.
+ * Throws INVALID_ARGUMENT for an unknown level.
+ */
+export function createLogger(level: string = process.env.HOLDFAST_LOG || 'warn'): Logger {
+  if (!LOGGER_LEVELS.includes(level))
+    throw invalidArgument('HOLDFAST_LOG', `expected one of ${LOGGER_LEVELS.join(', ')}`)
   return pino({ name: 'holdfast', level }, pino.destination({ dest: 2, sync: true }))
 }
-
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
 /**
  * A caller's logger, made harmless: a log line that cannot be written must not stop the work it tells of.

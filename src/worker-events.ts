@@ -3,7 +3,8 @@
  * is told to `onThrow` and goes no further, and the listeners after it are called all the same.
  */
 import { EventEmitter } from 'node:events'
-import type { HoldfastError } from './errors.ts'
+import { show } from './config.ts'
+import { type HoldfastError, invalidArgument } from './errors.ts'
 import type { JobEventFields } from './telemetry.ts'
 
 /** What an event of a worker tells. `error` carries a HoldfastError instead. */
@@ -36,7 +37,27 @@ export interface SlotEventFields {
   readonly lostSlots: number
 }
 
+const EVENTS = new Set<string>([
+  'completed',
+  'failed',
+  'retrying',
+  'dead',
+  'cancelled',
+  'lost',
+  'blocked',
+  'slotLost',
+  'slotRecovered',
+  'error',
+] satisfies (keyof WorkerEvents)[])
+
 type Listener = (...args: never[]) => void
+
+/** One for an event that there is not would wait in silence for ever. */
+function requireListener(event: string, listener: unknown): void {
+  if (!EVENTS.has(event))
+    throw invalidArgument('event', `expected one of ${[...EVENTS].join(', ')}; got ${show(event)}`)
+  if (typeof listener !== 'function') throw invalidArgument('listener', 'expected a function')
+}
 
 export class WorkerListeners {
   private readonly emitter = new EventEmitter()
@@ -50,11 +71,15 @@ export class WorkerListeners {
     return this.emitter.listenerCount(event) > 0
   }
 
+  /** Throws INVALID_ARGUMENT for an unknown event. */
   on(event: keyof WorkerEvents, listener: Listener): void {
+    requireListener(event, listener)
     this.emitter.on(event, listener as () => void)
   }
 
+  /** Throws INVALID_ARGUMENT for an unknown event. */
   once(event: keyof WorkerEvents, listener: Listener): void {
+    requireListener(event, listener)
     this.emitter.once(event, listener as () => void)
   }
 

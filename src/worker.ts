@@ -36,7 +36,7 @@ export interface WorkerOptions<Context = AppContext> {
    * (where `capabilities.leaseKeeper` is `thread`). A job is never held beyond its own timeout. Default 60 s; 0: no thread renews.
    */
   readonly maxBlocked?: Duration
-  /** Default: host name, process id and a random part. Two workers must not share one. */
+  /** Default: host name, process id and a random part. Two workers must not share one: leave it out where a process has replicas. */
   readonly id?: string
   /** The policy for jobs that have no other: neither their own nor their contract's nor their queue's. */
   readonly retry?: RetryOption
@@ -81,6 +81,19 @@ const OPTIONS = new Set([
 
 const QUEUE_OPTIONS = new Set(['retry'])
 const STOP_OPTIONS = new Set(['deadline'])
+
+/** How a worker is stopped, or a client closed. */
+export interface StopOptions {
+  /** How long handlers may go on until they are aborted. Default 30 s. */
+  readonly deadline?: Duration
+}
+
+/** Throws INVALID_ARGUMENT or INVALID_DURATION. */
+export function parseStopDeadline(options: StopOptions): number {
+  refuseUnknown(options, STOP_OPTIONS, 'options')
+  const { deadline } = options
+  return deadline === undefined ? DEFAULTS.stopDeadlineMs : parseDuration(deadline, 'deadline')
+}
 
 /** Checks the options of a worker; every error names its field. */
 export function toSettings(options: WorkerOptions<never>, random: Random): WorkerSettings {
@@ -213,12 +226,12 @@ export class Worker {
 
   /** How many handlers may run at once. */
   get concurrency(): number {
-    return this.#runtime.concurrency
+    return this.#runtime.present.concurrency
   }
 
   /** How many handlers run now. */
   get activeJobs(): number {
-    return this.#runtime.activeJobs
+    return this.#runtime.present.running
   }
 
   /**
@@ -229,18 +242,27 @@ export class Worker {
     return this.#runtime.lostSlots
   }
 
-  /** Adds a slot; it takes a job at once. Returns the new number of slots. */
+  /** Adds a slot; it takes a job at once. Returns the new number of slots. Throws CLOSED once the worker was stopped. */
   addSlot(): number {
+    this.#requireRunning()
     const slots = Math.min(LIMITS.concurrency, this.concurrency + 1)
     void this.#runtime.resize(slots)
     return slots
   }
 
-  /** Takes a slot away, never the last one, and waits until its job has ended. Resolves with the number of slots. */
+  /**
+   * Takes a slot away, never the last one, and waits until its job has ended. Resolves with the number of slots. Rejects with CLOSED
+   * once the worker was stopped.
+   */
   async removeSlot(): Promise<number> {
+    this.#requireRunning()
     const slots = Math.max(1, this.concurrency - 1)
     await this.#runtime.resize(slots)
     return slots
+  }
+
+  #requireRunning(): void {
+    if (this.#runtime.present.isStopping) throw new HoldfastError('CLOSED', 'the worker was stopped')
   }
 
   /**
@@ -267,11 +289,8 @@ export class Worker {
    * handlers have ended, or `killGrace` after their signal, a store that is silent for 400 ms ends the wait as well: what it
    * was not told is recovered when the leases run out.
    */
-  async stop(options: { readonly deadline?: Duration } = {}): Promise<void> {
-    refuseUnknown(options, STOP_OPTIONS, 'options')
-    const deadlineMs =
-      options.deadline === undefined ? DEFAULTS.stopDeadlineMs : parseDuration(options.deadline, 'deadline')
-    await this.#runtime.stop(deadlineMs)
+  async stop(options: StopOptions = {}): Promise<void> {
+    await this.#runtime.stop(parseStopDeadline(options))
     this.#onStopped()
   }
 }

@@ -3,7 +3,7 @@
  * knows when the store last answered. Everything else in the engine asks here.
  */
 import type { Backend } from '../backends/backend.ts'
-import type { MessageType, Reply, Request } from '../backends/protocol/index.ts'
+import type { Claim, MessageType, Reply, Request } from '../backends/protocol/index.ts'
 import type { TransactionalEnqueue } from '../backends/transactional.ts'
 import { type Clock, type Timers, withDeadline } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
@@ -43,6 +43,7 @@ export class BackendActor {
   /** How long a call may take, repetitions included. */
   readonly deadlineMs: number
   private readonly timers: Timers
+  private readonly withdrawn = new WeakSet<Claim>()
   private isClosed = false
 
   constructor(options: BackendActorOptions) {
@@ -59,7 +60,9 @@ export class BackendActor {
       join: (requests) => ({ jobs: requests.flatMap(({ jobs }) => jobs), resend: false }),
       split: splitEnqueued,
       call: (request) =>
-        this.caller.call('job.enqueue', request, this.deadlineMs, (same) => ({ ...same, resend: true })),
+        this.caller.call('job.enqueue', request, this.deadlineMs, (same, mayBeDone) =>
+          mayBeDone ? { ...same, resend: true } : same,
+        ),
       defer: (run) => this.timers.defer(run),
     })
     this.claims = this.turnMerger()
@@ -78,8 +81,24 @@ export class BackendActor {
         resend: requests.some(({ resend }) => resend),
       }),
       split: splitTurned,
-      call: (request) => this.caller.call('job.turn', request, this.deadlineMs, (same) => ({ ...same, resend: true })),
+      call: (request) =>
+        this.caller.call('job.turn', request, this.deadlineMs, (same, mayBeDone) => this.revised(same, mayBeDone)),
     })
+  }
+
+  /**
+   * The claim is no longer wanted: each try from now on asks only for what an earlier one may have granted, or a worker that has
+   * stopped would be given jobs when the store is back.
+   */
+  withdraw(claim: Claim): void {
+    this.withdrawn.add(claim)
+  }
+
+  private revised(turn: Turn, mayBeDone: boolean): Turn {
+    const isWithdrawn = (claim: Claim): boolean => this.withdrawn.has(claim)
+    if (!turn.claims.some(isWithdrawn)) return mayBeDone ? { ...turn, resend: true } : turn
+    const claims = turn.claims.map((claim) => (isWithdrawn(claim) ? { ...claim, limit: 0 } : claim))
+    return { ...turn, claims, resend: true }
   }
 
   /** Sends one message and waits for its answer, at most `callDeadlineMs`. Rejects with a HoldfastError. */

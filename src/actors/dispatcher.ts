@@ -11,6 +11,7 @@ import { ClaimRequests, nextChanceInMs } from './claim-request.ts'
 import type { DispatcherMessage, DispatcherOptions } from './dispatcher-options.ts'
 import { IdleWait } from './idle-wait.ts'
 import { JobActor, type JobHooks } from './job-actor.ts'
+import { returnGrants } from './late-grants.ts'
 import { HELD_MS, Prefetch } from './prefetch.ts'
 import { Pulse } from './pulse.ts'
 import { isDangerous, Trial } from './trial.ts'
@@ -22,7 +23,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private readonly options: DispatcherOptions
   private running = 0
   private readonly queue = new TurnQueue()
-  private slots: number
+  /** How many handlers may run at once; `resize` changes it. */
+  concurrency: number
   private readonly claims: ClaimRequests
   private readonly inFlight = new TurnsInFlight()
   private isScheduled = false
@@ -41,7 +43,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   constructor(options: DispatcherOptions) {
     super('dispatcher')
     this.options = options
-    this.slots = options.concurrency
+    this.concurrency = options.concurrency
     this.prefetch = new Prefetch(options.prefetch)
     this.claims = new ClaimRequests(options)
     this.pulse = new Pulse(() => options.env.clock.monotonic())
@@ -57,12 +59,8 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     return this.running
   }
 
-  get concurrency(): number {
-    return this.slots
-  }
-
   resize(slots: number): void {
-    this.slots = slots
+    this.concurrency = slots
     if (this.running >= slots) this.giveBack(this.trial.takeHeld())
     this.wake()
   }
@@ -90,6 +88,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   drain(): void {
     this.isDraining = true
     this.wait.end()
+    if (this.inFlight.claim !== null) this.options.backend.withdraw(this.inFlight.claim)
     this.prefetch.unwatch(this.options.env.timers)
     this.giveBack([...this.prefetch.takeHeldSince(Number.POSITIVE_INFINITY), ...this.trial.takeHeld()])
     this.schedule()
@@ -183,7 +182,9 @@ export class Dispatcher extends Actor<DispatcherMessage> {
         resend: unanswered !== null,
       })
       .then(
-        (reply) => this.tell({ type: 'turned', turn, reply }),
+        (reply) => {
+          if (this.tell({ type: 'turned', turn, reply }) === 'stopped') returnGrants(reply.grants, this.options)
+        },
         (error: HoldfastError) => this.tell({ type: 'notTurned', turn, error }),
       )
   }
@@ -193,7 +194,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   }
 
   private get freeSlots(): number {
-    return this.slots - this.taken - this.prefetch.size
+    return this.concurrency - this.taken - this.prefetch.size
   }
 
   /** Slots in use, and the one that is kept for a dangerous job. */
@@ -204,11 +205,11 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private nextClaim(isTurnAnyway: boolean): Claim | null {
     if (this.isDraining || this.inFlight.isClaiming || this.queue.hasSuspects || !this.mayClaim) return null
     if (!this.isClaimDue && !isTurnAnyway) return null
-    const extra = this.claims.isMoreWorthHolding ? this.prefetch.extra(this.slots) : 0
+    const extra = this.claims.isMoreWorthHolding ? this.prefetch.extra(this.concurrency) : 0
     const free = this.freeSlots + extra
     if (free <= 0) return null
     // Half of what may be held with each turn, so that one half runs while the store works on the other.
-    const most = this.overlaps && extra > 0 ? Math.ceil((this.slots + extra) / 2) : free
+    const most = this.overlaps && extra > 0 ? Math.ceil((this.concurrency + extra) / 2) : free
     return this.claims.next(Math.min(free, most))
   }
 
@@ -231,7 +232,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
     this.emptyClaim = grant.jobs.length === 0 && !grant.more
     if (grant.more) this.isClaimDue = true
     this.admit(grant.jobs, turn.sentAt)
-    if (this.overlaps && this.claims.isMoreWorthHolding && this.prefetch.extra(this.slots) > 0) this.turn()
+    if (this.overlaps && this.claims.isMoreWorthHolding && this.prefetch.extra(this.concurrency) > 0) this.turn()
     this.fillSlots()
     this.prefetch.watch(this.options.env.timers, () => this.tell({ type: 'heldTooLong' }))
     if (this.inFlight.isClaiming) return
@@ -259,7 +260,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** False if it is to go back. More than was asked for comes when a claim was sent again and the first one arrived after all. */
   private hold(actor: JobActor, now: number): boolean {
-    const free = this.slots - this.taken
+    const free = this.concurrency - this.taken
     if (isDangerous(actor.job)) return free > 0 && this.trial.hold(actor)
     if (!this.prefetch.hasRoom(free)) return false
     this.prefetch.hold(actor, now)
@@ -268,11 +269,11 @@ export class Dispatcher extends Actor<DispatcherMessage> {
 
   /** Starts held jobs while slots are free; a dangerous one once all that goes back is back, and nothing can come. */
   private fillSlots(): void {
-    while (this.running < this.slots && (this.trial.isHolding || this.prefetch.size > 0)) {
+    while (this.running < this.concurrency && (this.trial.isHolding || this.prefetch.size > 0)) {
       const now = this.options.env.clock.monotonic()
       if (this.isCatchingUp(now)) return
       const dangerous = this.inFlight.isNone && this.queue.isEmpty ? this.trial.start() : null
-      const actor = dangerous ?? (this.taken < this.slots ? this.prefetch.take() : undefined)
+      const actor = dangerous ?? (this.taken < this.concurrency ? this.prefetch.take() : undefined)
       if (actor === undefined) return
       this.running += 1
       this.counts.started += 1
@@ -321,7 +322,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
       this.queue.add({ actor, settlement })
     }
     // Threads end one by one, each in a tick of its own; one that got no job stands idle until this turn is answered.
-    if (actor.isInThread && this.running < this.slots && this.mayTurn) this.turn()
+    if (actor.isInThread && this.running < this.concurrency && this.mayTurn) this.turn()
     else this.schedule()
     if (this.isDraining) this.watch.look()
   }

@@ -27,6 +27,9 @@ interface UnderWay extends Member {
   readonly end: () => void
 }
 
+/** What is sent in place of a request whose outcome may be unknown, or that is not wanted any more as it was. */
+export type Revise<Q> = (request: Q, mayBeDone: boolean) => Q
+
 /** What the caller's side knows of the store, for `health()`. */
 export interface StoreContact {
   readonly lastOkAt: number | null
@@ -62,22 +65,24 @@ export class StoreCaller {
     for (const call of this.pending.list()) call.end()
   }
 
-  /** Repeats until `budgetMs` is used up. `resend` makes the request that may follow one with an unknown outcome. */
+  /**
+   * Repeats until `budgetMs` is used up. `revise` is asked before each try what to send; `mayBeDone`: the outcome of one before is not
+   * known.
+   */
   async call<T extends MessageType>(
     type: T,
     request: Request<T>,
     budgetMs: number,
-    resend: (request: Request<T>) => Request<T> = (same) => same,
+    revise: Revise<Request<T>> = (same) => same,
   ): Promise<Reply<T>> {
     const { clock, random } = this.options
     const startedAt = clock.monotonic()
-    let current = request
     let mayBeDone = false
     for (let failures = 0; ; failures += 1) {
       if (this.isClosed) throw closed()
       try {
         const leftMs = Math.max(1, startedAt + budgetMs - clock.monotonic())
-        const reply = await this.once(type, current, Math.min(this.options.callDeadlineMs, leftMs))
+        const reply = await this.once(type, revise(request, mayBeDone), Math.min(this.options.callDeadlineMs, leftMs))
         this.note(type, request, { lastOkAt: clock.now(), failuresInARow: 0, lastError: null })
         return reply
       } catch (thrown) {
@@ -87,7 +92,6 @@ export class StoreCaller {
         const isOver = clock.monotonic() - startedAt + waitMs >= budgetMs
         mayBeDone ||= callOutcome(error) === 'unknown'
         if (!error.retryable || isOver) throw mayBeDone ? asUnknown(error) : error
-        if (mayBeDone) current = resend(current)
         await this.pause(waitMs)
       }
     }

@@ -2,7 +2,7 @@
  * What a dispatcher still has to tell the store: settlements in order, and the claim whose answer was lost.
  * When a turn is refused for good, its settlements are sent again one by one, so that a single bad one cannot hold up the others.
  */
-import type { Claim, Settlement } from '../backends/protocol/index.ts'
+import type { Claim, ClaimedJob, Settlement } from '../backends/protocol/index.ts'
 import { type Retention, retentionIn } from '../retention.ts'
 import type { JobActor } from './job-actor.ts'
 
@@ -12,10 +12,14 @@ export interface Ending {
 }
 
 /** Of a job that never started: it goes back uncharged. */
-export function givenBack(actor: JobActor, retention: Retention): Ending {
-  const { id, token, lane } = actor.job
+export const givenBack = (actor: JobActor, retention: Retention): Ending => ({
+  actor,
+  settlement: released(actor.job, retention),
+})
+
+export function released({ id, token, lane }: ClaimedJob, retention: Retention): Settlement {
   const keepMs = retentionIn(retention, lane).cancelledMs
-  return { actor, settlement: { kind: 'release', id, token, durationMs: 0, keepMs, started: false } }
+  return { kind: 'release', id, token, durationMs: 0, keepMs, started: false }
 }
 
 /** A turn on its way. `sentAt` is monotonic, taken before it was sent. */

@@ -1,9 +1,11 @@
 /** Which turns of one dispatcher are on their way: none, one, or one that claims and one that only settles. */
+import type { Claim } from '../backends/protocol/index.ts'
 import type { SentTurn } from './turn-queue.ts'
 
 export class TurnsInFlight {
   private count = 0
-  private hasClaim = false
+  /** Null: none is on its way. */
+  claim: Claim | null = null
 
   get isNone(): boolean {
     return this.count === 0
@@ -11,26 +13,26 @@ export class TurnsInFlight {
 
   /** True while an answer may bring jobs: nothing more is claimed until then. */
   get isClaiming(): boolean {
-    return this.hasClaim
+    return this.claim !== null
   }
 
   /** True when nothing but a claim, and what it settles too, is on its way. */
   get isOnlyClaim(): boolean {
-    return this.hasClaim && this.count === 1
+    return this.claim !== null && this.count === 1
   }
 
   sent({ claim }: SentTurn): void {
     this.count += 1
-    this.hasClaim ||= claim !== null
+    this.claim ??= claim
   }
 
   landed({ claim }: SentTurn): void {
     this.count = Math.max(0, this.count - 1)
-    if (claim !== null) this.hasClaim = false
+    if (claim !== null) this.claim = null
   }
 
   forget(): void {
     this.count = 0
-    this.hasClaim = false
+    this.claim = null
   }
 }

@@ -106,11 +106,17 @@ export function numberFlag(flags: FlagValues, name: string): number | undefined 
   return Number(text)
 }
 
-/** Digits alone are milliseconds; the library checks the rest. */
+const DURATION = /^\d+(\.\d+)?(ms|s|m|h|d)?$/
+
+/** Digits alone are milliseconds; the library checks the range. */
 export function durationFlag(flags: FlagValues, name: string): Duration | undefined {
   const text = textFlag(flags, name)
   if (text === undefined) return undefined
-  return /^\d+$/.test(text) ? Number(text) : (text as Duration)
+  if (!DURATION.test(text))
+    throw new UsageError(
+      `--${name}: expected text such as 250ms, 30s or 5m, or milliseconds; got ${JSON.stringify(text)}`,
+    )
+  return /[a-z]$/.test(text) ? (text as Duration) : Number(text)
 }
 
 /** Digits alone are epoch milliseconds; the library checks the rest. */

@@ -127,6 +127,6 @@ function showVersion(output: Output): void {
 }
 
 function checkEnvironment({ HOLDFAST_LOG: level }: NodeJS.ProcessEnv): void {
-  if (level === undefined || LOG_LEVELS.includes(level)) return
+  if (level === undefined || level === '' || LOG_LEVELS.includes(level)) return
   throw new UsageError(`HOLDFAST_LOG: expected one of ${LOG_LEVELS.join(', ')}`)
 }

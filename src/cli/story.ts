@@ -39,7 +39,7 @@ export function tellStory(output: Output, story: Explanation): void {
   )
   if (story.replayOf !== null) output.line('  A replay of ', { text: story.replayOf, style: 'id' })
   for (const { kind, text } of story.blockers) output.line('  ', { text: `${kind}: `, style: 'yellow' }, text)
-  output.line(`  Next: ${nextOf(story.nextAction)}`)
+  output.line(`  Next: ${nextOf(story.nextAction, startedAt + totalMs)}`)
   if (story.suggestedAction !== null) output.line(`  Advice: ${story.suggestedAction}`)
 }
 
@@ -59,7 +59,11 @@ function tellEvent(event: ExplainEvent): readonly Cell[] {
     case 'attempt_started':
       return [`${attempt} starts on ${event.workerId ?? 'a worker'}`]
     case 'attempt_ended':
-      return [`${attempt} `, stateCell(event.state), ` after ${showSpan(event.durationMs ?? 0)}${error}`]
+      return [
+        `${attempt} `,
+        stateCell(event.state),
+        `${event.durationMs === null ? '' : ` after ${showSpan(event.durationMs)}`}${error}`,
+      ]
     case 'ended':
       return ['the job is ', stateCell(event.state)]
     default:
@@ -67,7 +71,8 @@ function tellEvent(event: ExplainEvent): readonly Cell[] {
   }
 }
 
-function nextOf(action: NextAction): string {
+/** `now` is that of the store. */
+function nextOf(action: NextAction, now: number): string {
   switch (action.kind) {
     case 'wait_for_worker':
       return 'it waits for a worker.'
@@ -76,7 +81,7 @@ function nextOf(action: NextAction): string {
     case 'retry_at':
       return `it is tried again at ${new Date(action.at).toISOString()}.`
     case 'running':
-      return runsOn(action)
+      return runsOn(action, now)
     case 'wait_for_parent':
       return 'it waits for its parent to complete.'
     case 'replayable':
@@ -94,8 +99,13 @@ const OWNER = {
   unknown: 'which the store does not know',
 }
 
-function runsOn({ workerId, owner, startedAt, leaseExpiresAt }: Extract<NextAction, { kind: 'running' }>): string {
+function runsOn(
+  { workerId, owner, startedAt, leaseExpiresAt }: Extract<NextAction, { kind: 'running' }>,
+  now: number,
+): string {
   const since = startedAt === null ? '' : ` since ${new Date(startedAt).toISOString()}`
-  const lease = leaseExpiresAt === null ? '' : `; its lease lasts until ${new Date(leaseExpiresAt).toISOString()}`
+  const end = leaseExpiresAt === null ? '' : new Date(leaseExpiresAt).toISOString()
+  const lease =
+    leaseExpiresAt === null ? '' : `; its lease ${leaseExpiresAt < now ? 'ran out at' : 'lasts until'} ${end}`
   return `it runs on ${workerId}${since}, ${OWNER[owner]}${lease}.`
 }

@@ -52,13 +52,17 @@ describe('bad usage', () => {
     [['help', 'nothing'], /unknown command 'nothing'/],
   ])('%j', (args, says) => expectRefusal(args, says))
 
+  it('an empty HOLDFAST_LOG, as compose files make it, is none', async () => {
+    const { code } = await runCli(['stats', ...MEMORY], { env: { HOLDFAST_LOG: '' } })
+    expect(code).toBe(0)
+  })
   it('HOLDFAST_LOG', () => expectRefusal(['stats', ...MEMORY], /HOLDFAST_LOG/, { HOLDFAST_LOG: 'loud' }))
 })
 
 describe('bad values', () => {
   it.each<[string[], RegExp]>([
-    [['--delay', 'soon'], /delay: expected milliseconds.*INVALID_DURATION/],
-    [['--timeout', '-5'], /timeout: .*INVALID_DURATION/],
+    [['--delay', 'soon'], /^holdfast: --delay: expected text such as .*"soon"/],
+    [['--timeout', '-5'], /^holdfast: --timeout: expected text such as .*"-5"/],
     [['--run-at', 'tomorrow'], /runAt: .*INVALID_INSTANT/],
     [['--deadline', '2030-01-01'], /deadline: .*INVALID_INSTANT/],
     [['--priority', 'high'], /--priority: expected a number/],

@@ -205,8 +205,10 @@ it.each(STORES)(
     const jobs = [await job('thread', 'sleep', options), await job('thread', 'sleep', options)]
     const run = work()
     await Promise.all(jobs.map(({ pid }) => pid()))
-    const { code } = await within(run.ended, 'the process ends')
+    const { code, stderr } = await within(run.ended, 'the process ends')
     expect(code).not.toBe(0)
+    expect(stderr).toMatch(/the worker stops: .*2 handler threads or processes cannot be ended/)
+    expect(stderr).toMatch(/[23] of its handlers cannot be ended/)
     for (const { id } of jobs)
       expect(await hf.get(id)).toMatchObject({ state: 'dlq', lastFailure: { code: 'TIMEOUT' } })
   },

@@ -38,6 +38,28 @@ describe('work', () => {
     expect(await runJson(['job', id], { env })).toMatchObject({ state: 'completed', output: 'waited' })
   })
 
+  it('--until-empty gives back what has not ended by --stop-deadline', async () => {
+    const env = { HOLDFAST_URL: `sqlite:${join(folder, 'until-empty.db')}` }
+    const { id } = await runJson<{ id: string }>(['enqueue', 'wait', '600000'], { env })
+    const args = ['work', './wait.mjs', '--json', '--until-empty', '--stop-deadline', '50ms']
+    const run = startCli(args, { env, cwd: folder })
+    await run.said('handler began')
+    run.child.kill('SIGTERM')
+    const { code, stdout } = await run.ended
+    expect({ code, told: JSON.parse(stdout) }).toEqual({ code: 0, told: { taken: null, stopped: true } })
+    expect(await runJson(['job', id], { env })).toMatchObject({ state: 'queued', attempts: 0 })
+  })
+
+  it.each(['20sec', '-1s', 'soon'])('refuses --stop-deadline %s before it takes a job', async (deadline) => {
+    const env = { HOLDFAST_URL: `sqlite:${join(folder, 'refused.db')}` }
+    const { code, stdout, stderr } = await startCli(['work', './wait.mjs', '--stop-deadline', deadline], {
+      env,
+      cwd: folder,
+    }).ended
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(/^holdfast: --stop-deadline: expected .*\n$/)
+  })
+
   it('exits at once with 1 at the second signal', async () => {
     const { run } = await startWorkerOn('twice.db', 60_000)
     run.child.kill('SIGINT')

@@ -69,6 +69,14 @@ export function cancelSuite({ harness }: SuiteContext): void {
       expect((await grantOf(raw)).jobs).toEqual([])
     })
 
+    it('force is true or false and nothing else', async () => {
+      const hf = await harness().connect()
+      const { id } = await hf.enqueue(task, 1)
+      const refused = { code: 'INVALID_ARGUMENT', details: { field: 'force' } }
+      await expect(hf.cancel(id, { force: 'yes' as never })).rejects.toMatchObject(refused)
+      expect(await hf.get(id)).toMatchObject({ state: 'queued' })
+    })
+
     it('64 cancelling a running job asks its owner, and takes nothing from it', async () => {
       const hf = await harness().connect()
       const raw = await harness().raw()

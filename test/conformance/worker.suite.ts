@@ -111,6 +111,27 @@ export function workerSuite({ harness }: SuiteContext): void {
       expect((await hf.health()).claiming.workers).toBe(0)
     })
 
+    it('two workers of one client do not share an id; one may be used again when its worker has stopped', async () => {
+      const hf = await harness().connect()
+      const options = { handlers: [handle(task, () => 1)], id: 'the-one' }
+      const first = await harness().worker(hf, options)
+      await expect(hf.worker(options)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', details: { field: 'id' } })
+      await first.stop()
+      const second = await harness().worker(hf, options)
+      expect(second.id).toBe('the-one')
+    })
+
+    it('a listener for an event that there is not is refused', async () => {
+      const hf = await harness().connect()
+      const worker = await harness().worker(hf, { handlers: [handle(task, () => 1)] })
+      for (const listen of ['on', 'once'] as const) {
+        expect(() => worker[listen]('complete' as 'completed', () => undefined)).toThrow(
+          /event: expected one of completed/,
+        )
+        expect(() => worker[listen]('completed', 3 as never)).toThrow(/listener: expected a function/)
+      }
+    })
+
     it('125 wrong options are refused before anything starts', async () => {
       const hf = await harness().connect()
       const handlers = [handle(task, () => 1)]

@@ -1,11 +1,48 @@
 /** Stopping and closing at awkward moments: twice, during a start, in the middle of a run; every promise settles. */
-import { defineJob, handle, inThread } from 'holdfast'
+import { defineJob, HoldfastError, handle, inThread } from 'holdfast'
 import { describe, expect, it } from 'vitest'
+import type { Backend } from '#dist/src/backends/backend.js'
 import type { SuiteContext } from '../conformance/harness.ts'
 import { codeOf, eventually, gate, within } from '../support/event.ts'
+import { over } from '../support/faulty-backend.ts'
 
 const task = defineJob<unknown>('task')
 const noop = inThread(task, new URL('../support/handlers/noop.mjs', import.meta.url))
+
+/** The turns of a store that is away: they are lost `before` they reach it, or their answers are `after`. */
+function flaky(where: 'before' | 'after') {
+  let isCut = false
+  const counts = { lost: 0, answered: 0 }
+  const outcome = where === 'before' ? 'notDone' : 'unknown'
+  const away = () => new HoldfastError('STORE_UNAVAILABLE', 'the store is away', { details: { outcome } })
+  const wrap = (backend: Backend): Backend =>
+    over(backend, {
+      call: async (type, request) => {
+        if (type !== 'job.turn') return backend.call(type, request)
+        if (isCut && where === 'before') {
+          counts.lost += 1
+          throw away()
+        }
+        const reply = await backend.call(type, request)
+        counts.answered += 1
+        if (!isCut) return reply
+        counts.lost += 1
+        throw away()
+      },
+    })
+  return {
+    wrap,
+    cut: () => {
+      isCut = true
+    },
+    mend: () => {
+      isCut = false
+      counts.answered = 0
+    },
+    lost: () => counts.lost,
+    answered: () => counts.answered,
+  }
+}
 
 export function shutdownSuite({ harness }: SuiteContext): void {
   describe('shutdown', () => {
@@ -80,6 +117,61 @@ export function shutdownSuite({ harness }: SuiteContext): void {
       await within(worker.stop({ deadline: 1 }), 'the second stop')
       await within(patient, 'the first stop')
       expect(await hf.get(job.id)).toMatchObject({ state: 'queued', attempts: 0 })
+    })
+
+    it('close ends handlers at its deadline, and gives their jobs back; a later call may hurry an earlier one', async () => {
+      const hf = await harness().connect()
+      const begun = gate()
+      const handler = handle(task, () => {
+        begun.open()
+        return new Promise(() => {})
+      })
+      const job = await hf.enqueue(task, 1)
+      await hf.worker({ handlers: [handler], killGrace: 20 })
+      await within(begun.passed, 'it runs')
+      await expect(hf.close({ deadline: 'soon' as never })).rejects.toMatchObject({ code: 'INVALID_DURATION' })
+      const patient = hf.close({ deadline: '10m' })
+      await within(hf.close({ deadline: 0 }), 'close')
+      await within(patient, 'the first close')
+      const other = await harness().connect()
+      expect(await other.get(job.id)).toMatchObject({ state: 'queued', attempts: 0 })
+    })
+
+    it('a worker that was stopped has no slots to give or take', async () => {
+      const hf = await harness().connect()
+      const worker = await hf.worker({ handlers: [handle(task, () => 1)] })
+      await worker.stop()
+      expect(() => worker.addSlot()).toThrow(/stopped/)
+      await expect(worker.removeSlot()).rejects.toMatchObject({ code: 'CLOSED' })
+    })
+
+    it('a worker that has stopped claims nothing when a store that was away is back', async () => {
+      const link = flaky('before')
+      const hf = await harness().connect({ wrap: link.wrap })
+      const worker = await hf.worker({ handlers: [handle(task, () => 1)], lease: '10m', poll: 20 })
+      link.cut()
+      await eventually(() => link.lost() > 1, 'a claim is repeated')
+      await within(worker.stop({ deadline: 0 }), 'stop')
+      const other = await harness().connect()
+      const job = await other.enqueue(task, 1)
+      link.mend()
+      await eventually(() => link.answered() > 0, 'the claim gets through after all')
+      await within(hf.close(), 'close')
+      expect(await other.get(job.id)).toMatchObject({ state: 'queued', attempts: 0 })
+      expect(await other.attempts(job.id)).toEqual([])
+    })
+
+    it('what an answer brings to a worker that has stopped goes back at once, uncharged', async () => {
+      const link = flaky('after')
+      const hf = await harness().connect({ wrap: link.wrap })
+      const worker = await hf.worker({ handlers: [handle(task, () => 1)], lease: '10m', poll: 20 })
+      link.cut()
+      const job = await hf.enqueue(task, 1)
+      await eventually(async () => (await hf.get(job.id))?.state === 'running', 'a claim whose answer is lost has it')
+      await within(worker.stop({ deadline: 0 }), 'stop')
+      link.mend()
+      await eventually(async () => (await hf.get(job.id))?.state === 'queued', 'it is back')
+      expect(await hf.get(job.id)).toMatchObject({ attempts: 0 })
     })
 
     it('removeSlot resolves though a slot is added while it waits', async () => {

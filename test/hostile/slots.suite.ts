@@ -2,7 +2,7 @@
  * Slots that cannot be freed, as a worker and its client tell of them, and handlers in processes of their own: native calls, threads that
  * run out of memory, handlers that ignore their signal. F5, F7, F46, F47; C002, C027, C126.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -83,6 +83,22 @@ export function slotsSuite({ harness }: SuiteContext): void {
         expect(recovered.map(({ jobId }) => jobId)).toEqual([first.id, second.id])
         expect((await hf.health()).ok).toBe(true)
       })
+    })
+
+    it('F7 runUntilEmpty gives up when its slots are lost, and does not wait for what never ends', async () => {
+      const options = { timeout: 100, maxAttempts: 1 }
+      const files = [1, 2, 3, 4].map((n) => join(folder, `stuck${n}`))
+      const inputs = files.map((file) => ({ act: 'sleep', file, seconds: 120 }))
+      await hf.enqueueMany(inputs.map((input) => ({ job: isolated, input, options })))
+      try {
+        const running = hf.runUntilEmpty({ handlers: [inThread(isolated, MODULE)], concurrency: 2, killGrace: 50 })
+        const refusal = { code: 'INTERNAL', message: expect.stringMatching(/cannot be ended/) }
+        await expect(within(running, 'it gives up')).rejects.toMatchObject(refusal)
+        // The slot of the first that was lost may have been used once more before the second was.
+        expect((await hf.stats()).counts.queued).toBeGreaterThan(0)
+      } finally {
+        for (const file of files.filter(existsSync)) process.kill(Number(readFileSync(file, 'utf8')), 'SIGKILL')
+      }
     })
 
     describe('F5 F7 a process', () => {

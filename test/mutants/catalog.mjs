@@ -296,9 +296,25 @@ export const MUTANTS = [
   {
     name: 'lost-answer-claimed-anew',
     file: 'src/actors/backend-actor.js',
-    find: "'job.turn', request, this.deadlineMs, (same) => ({ ...same, resend: true })",
-    replace: "'job.turn', request, this.deadlineMs, (same) => same",
+    find: 'return mayBeDone ? { ...turn, resend: true } : turn;',
+    replace: 'return turn;',
     suites: [SIMULATION],
+  },
+  {
+    name: 'stopped-worker-claims-on',
+    file: 'src/actors/backend-actor.js',
+    find: 'this.withdrawn.add(claim);',
+    replace: 'void claim;',
+    suites: [MEMORY],
+    only: 'a worker that has stopped claims nothing',
+  },
+  {
+    name: 'late-grants-are-kept',
+    file: DISPATCHER,
+    find: "=== 'stopped')",
+    replace: "=== 'full')",
+    suites: [MEMORY],
+    only: 'what an answer brings to a worker that has stopped',
   },
   {
     name: 'merged-grants-to-the-wrong-worker',
@@ -324,10 +340,10 @@ export const MUTANTS = [
   {
     name: 'more-jobs-than-slots',
     edits: [
-      { file: DISPATCHER, find: 'while (this.running < this.slots && (', replace: 'while ((' },
+      { file: DISPATCHER, find: 'while (this.running < this.concurrency && (', replace: 'while ((' },
       {
         file: DISPATCHER,
-        find: '(this.taken < this.slots ? this.prefetch.take()',
+        find: '(this.taken < this.concurrency ? this.prefetch.take()',
         replace: '(true ? this.prefetch.take()',
       },
     ],
@@ -378,7 +394,7 @@ export const MUTANTS = [
   {
     name: 'claims-after-the-jobs',
     file: DISPATCHER,
-    find: 'if (this.overlaps && this.claims.isMoreWorthHolding && this.prefetch.extra(this.slots) > 0)',
+    find: 'if (this.overlaps && this.claims.isMoreWorthHolding && this.prefetch.extra(this.concurrency) > 0)',
     replace: 'if (false)',
     suites: [TURNS],
   },

@@ -142,6 +142,13 @@ describe('health()', () => {
     expect(await healthOf(virtual)).toMatchObject({ ok: true, claiming: { each: [{ lostSlots: 0 }] } })
   })
 
+  it('refuses what is no option of it', async () => {
+    const { client } = virtualClient(() => ({}))
+    for (const options of [null, { right: true }, { rights: 'yes' }])
+      await expect(client.health(options as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    await client.close()
+  })
+
   it('never rejects, also when the client is closed', async () => {
     const virtual = virtualClient(() => ({}))
     await virtual.client.close()

@@ -1,5 +1,5 @@
 /** The types that users meet: what is inferred, and what must not compile. */
-import { connect, defineJob, handle, type JobContext, type LogLine } from 'holdfast'
+import { connect, defineJob, type EnqueueRequest, handle, type JobContext, type LogLine } from 'holdfast'
 import { expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 
@@ -36,6 +36,35 @@ test('what does not fit does not compile', async () => {
     handle(plain, () => 'text')
     // @ts-expect-error the output schema takes an object
     handle(outputOnly, () => 'text')
+  }
+  expectTypeOf(never).toBeFunction()
+  await hf.close()
+})
+
+test('each entry of enqueueMany has the input of its own contract', async () => {
+  const hf = await connect('memory:')
+  await hf.enqueueMany([
+    { job: plain, input: { name: 'x' } },
+    { job: email, input: { to: 'ada@example.org', at: 0 }, options: { priority: 1 } },
+    { job: 'by-name', input: 3 },
+  ])
+  await hf.enqueueMany(['a', 'b'].map((name) => ({ job: plain, input: { name } })))
+  const requests: readonly EnqueueRequest[] = [{ job: plain, input: { name: 'y' } }]
+  await hf.enqueueMany(requests)
+  const never = async (): Promise<void> => {
+    // @ts-expect-error the input is a name
+    await hf.enqueueMany([{ job: plain, input: { name: 1 } }])
+    // @ts-expect-error the second one lacks its input
+    await hf.enqueueMany([{ job: plain, input: { name: 'x' } }, { job: email }])
+    await hf.enqueueMany([
+      { job: 'any', input: 1 },
+      // @ts-expect-error the input of another contract
+      { job: email, input: { name: 'x' } },
+    ])
+    // @ts-expect-error no such option
+    await hf.enqueueMany([{ job: plain, input: { name: 'x' }, options: { priorty: 1 } }])
+    // @ts-expect-error made elsewhere, it fits as little
+    await hf.enqueueMany([1, 2].map((name) => ({ job: plain, input: { name } })))
   }
   expectTypeOf(never).toBeFunction()
   await hf.close()

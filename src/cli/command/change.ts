@@ -5,7 +5,8 @@ import { type Command, withStore } from '../command.ts'
 
 const CANCEL_LINES = {
   cancelled: 'cancelled',
-  requested: 'cancellation requested; the job runs and its signal fires',
+  requested:
+    'cancellation requested: the signal of its handler fires; it is cancelled when that ends, or when its lease runs out',
   already_terminal: 'the job had ended already',
 } as const
 

@@ -14,6 +14,7 @@ import { reportJob, type ScanInput } from '../demo/contracts.ts'
 import { type DemoContext, demoHandlers } from '../demo/handlers.ts'
 import { showResult, toResult } from '../demo/result.ts'
 import { findOrStartRun, KEEP_DAYS, type Run } from '../demo/run.ts'
+import { NOTHING_KEPT } from '../doctor/store.ts'
 import { type CaughtSignals, catchSignals } from '../signals.ts'
 
 const DEFAULT_URL = 'sqlite:./holdfast-demo.db'
@@ -40,6 +41,7 @@ export const demoCommand: Command = {
     const url = storeUrl(context, DEFAULT_URL)
     const input = toScanInput(context.words[0], url)
     const store = await openStore(context, url, { keepCompleted: `${KEEP_DAYS}d` })
+    if (store.capabilities.durability === 'none' && /^redis/.test(url)) context.warn(NOTHING_KEPT)
     const signals = catchSignals()
     try {
       return await runDemo({ context, store, input, url, signals })

@@ -1,12 +1,19 @@
 /**
  * `holdfast work MODULE`: runs the handlers of a user's module until it is told to stop, or with `--until-empty` until nothing
  * can run. The first SIGINT or SIGTERM stops gracefully, the second ends the process at once. When too many handlers cannot be
- * stopped it ends with code 1: whoever supervises the process starts a fresh one.
+ * stopped it says so and ends with a code other than 0: whoever supervises the process starts a fresh one.
  */
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { type Duration, type Holdfast, HoldfastError, type Worker, type WorkerOptions } from '../../index.ts'
+import {
+  type Duration,
+  type Handler,
+  type Holdfast,
+  HoldfastError,
+  type Worker,
+  type WorkerOptions,
+} from '../../index.ts'
 import { defined, durationFlag, listFlag, numberFlag } from '../arguments.ts'
 import { type Command, type CommandContext, type ExitCode, withStore } from '../command.ts'
 import { catchSignals, endForCertain } from '../signals.ts'
@@ -28,6 +35,8 @@ export const workCommand: Command = {
   words: [1, 1],
   async run(context) {
     const { flags } = context
+    // Read now, so that a wrong one is not found out by the signal.
+    const deadline = durationFlag(flags, 'stop-deadline') ?? STOP_DEADLINE
     const options: AnyWorkerOptions = {
       ...(await loadModule(context.words[0] ?? '')),
       ...defined({
@@ -37,9 +46,29 @@ export const workCommand: Command = {
       }),
     }
     const work = flags['until-empty'] === true ? workUntilEmpty : workUntilStopped
-    return withStore(context, (store) => work(context, store, options), { mayCreate: true })
+    const { code, isHeld } = await withStore(context, (store) => work({ context, store, options, deadline }), {
+      mayCreate: true,
+    })
+    if (isHeld) endForCertain()
+    return code
   },
 }
+
+interface Work {
+  readonly context: CommandContext
+  readonly store: Holdfast
+  readonly options: AnyWorkerOptions
+  readonly deadline: Duration
+}
+
+interface Ended {
+  readonly code: ExitCode
+  /** A thread inside a native call, or one that may be, keeps even `process.exit` waiting. */
+  readonly isHeld: boolean
+}
+
+/** Handlers that may end, the grace of those that do not, and the last words to the store fit into the 30 s that orchestrators give. */
+const STOP_DEADLINE: Duration = '20s'
 
 const invalid = (path: string, problem: string, cause?: unknown): HoldfastError =>
   new HoldfastError('HANDLER_MODULE_INVALID', `${path}: ${problem}`, { details: { path }, cause })
@@ -60,42 +89,40 @@ async function loadModule(path: string): Promise<AnyWorkerOptions> {
   throw invalid(path, 'expected `export default` of an array of handlers, or of { handlers, ...worker options }')
 }
 
-async function workUntilEmpty(context: CommandContext, store: Holdfast, options: AnyWorkerOptions): Promise<ExitCode> {
+async function workUntilEmpty({ context, store, options, deadline }: Work): Promise<Ended> {
   const signals = catchSignals()
   try {
-    const taken = await Promise.race([store.runUntilEmpty(options), signals.first.then(() => null)])
+    const running = store.runUntilEmpty(options)
+    // Closed while it runs, it rejects; that is no failure then.
+    running.catch(() => undefined)
+    const taken = await Promise.race([running, signals.first.then(() => null)])
+    if (taken === null) await store.close({ deadline })
     context.output.result({ taken, stopped: taken === null }, () => {
       context.output.line(
         taken === null ? 'stopped' : `${taken} ${taken === 1 ? 'run' : 'runs'}; nothing is left that can run now`,
       )
     })
-    return 0
+    return { code: 0, isHeld: options.handlers.some(isThread) }
   } finally {
     signals.release()
   }
 }
 
-/** Handlers that may end, the grace of those that do not, and the last words to the store fit into the 30 s that orchestrators give. */
-const STOP_DEADLINE: Duration = '20s'
+const isThread = (handler: Handler<never>): boolean => handler.kind === 'thread' && handler.isolation.kind === 'thread'
 
-/** Resolves when the worker claims nothing any more because its handlers cannot be stopped. */
-function whenStuck(worker: Worker, store: Holdfast): Promise<'stuck'> {
+/** Resolves with what is wrong when the worker claims nothing any more because its handlers cannot be stopped. */
+function whenStuck(worker: Worker, store: Holdfast): Promise<string> {
   return new Promise((resolve) => {
     const look = async (): Promise<void> => {
-      const { claiming, store: contact } = await store.health()
-      if (!claiming.ok && contact.ok) resolve('stuck')
+      const { claiming, store: contact, problems } = await store.health()
+      if (!claiming.ok && contact.ok) resolve(problems.join('; '))
     }
     worker.on('slotLost', () => void look())
   })
 }
 
-async function workUntilStopped(
-  context: CommandContext,
-  store: Holdfast,
-  options: AnyWorkerOptions,
-): Promise<ExitCode> {
+async function workUntilStopped({ context, store, options, deadline }: Work): Promise<Ended> {
   const signals = catchSignals()
-  const deadline = durationFlag(context.flags, 'stop-deadline') ?? STOP_DEADLINE
   try {
     const worker = await store.worker(options)
     const counts = { completed: 0, failed: 0, dead: 0 }
@@ -105,16 +132,19 @@ async function workUntilStopped(
     }
     worker.on('completed', count('completed')).on('failed', count('failed')).on('dead', count('dead'))
     context.bar.update({ done: 0, total: null, note: `jobs done; lanes ${worker.lanes.join(', ')}` })
-    const why = await Promise.race([signals.first, whenStuck(worker, store)])
+    const problem = await Promise.race([signals.first.then(() => null), whenStuck(worker, store)])
     context.bar.clear()
+    if (problem !== null) context.warn(`the worker stops: ${problem}`)
     await worker.stop({ deadline })
-    if (worker.lostSlots > 0) endForCertain()
+    const { lostSlots } = worker
+    if (lostSlots > 0)
+      context.warn(`${lostSlots} of its handlers cannot be ended; where one keeps the process, it is killed (code 137)`)
     context.output.result({ workerId: worker.id, ...counts }, () => {
       context.output.line(
         `stopped: ${counts.completed} completed, ${counts.failed} failed attempts, ${counts.dead} dead-lettered`,
       )
     })
-    return why === 'stuck' ? 1 : 0
+    return { code: problem === null ? 0 : 1, isHeld: lostSlots > 0 }
   } finally {
     context.bar.clear()
     signals.release()

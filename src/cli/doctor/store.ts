@@ -70,7 +70,8 @@ function checkOffset({ store: { clockAheadMs, latencyMs } }: Health): readonly C
   return [offMs >= CLOCK_NOTE_MS ? note('clock of the store', found, advice) : ok('clock of the store', found)]
 }
 
-const NOTHING_KEPT =
+/** What to say of a server that has no disk. */
+export const NOTHING_KEPT =
   'jobs do not outlive the server: on Redis set appendonly yes, appendfsync always and maxmemory-policy noeviction'
 
 /** Whoever opens a store without a file has asked for one that keeps nothing; a server that keeps nothing is a mistake. */
