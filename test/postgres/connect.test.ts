@@ -7,7 +7,9 @@ import { eventually } from '../support/event.ts'
 import { failureOf } from '../support/failure-of.ts'
 import { freePort } from '../support/free-port.ts'
 import { PostgresServer, type PostgresServerOptions } from '../support/postgres-server.ts'
+import { FaultProxy } from '../support/proxy.ts'
 import { open, statement, type Warning } from './opening.ts'
+import { openBackend } from './support.ts'
 
 const servers: PostgresServer[] = []
 async function start(options?: PostgresServerOptions): Promise<PostgresServer> {
@@ -63,6 +65,38 @@ describe('of several servers', () => {
     expect(await portOf(link)).toEqual([String(first.port)])
     await becomeStandby(first)
     expect(await eventually(() => portOf(link).catch(() => null), 'the other server')).toEqual([String(second.port)])
+  })
+})
+
+describe('a connection that is lost while a store is opened', () => {
+  /** Opens a store and loses the connection at that request, if it comes to it; resolves with how many there were. */
+  async function openedThrough(proxy: FaultProxy, url: string, last: number): Promise<number> {
+    let seen = 0
+    const when = (): boolean => {
+      seen += 1
+      return seen === last
+    }
+    proxy.set({ mode: 'cutRequest', times: 1, when })
+    const store = await openBackend(url, 'first')
+    await store.close()
+    return seen
+  }
+
+  it('is opened again, at whatever request it is lost, while its tables are made and when they are there', async () => {
+    const server = await start()
+    const proxy = await FaultProxy.start({ upstream: server.port })
+    try {
+      for (const last of [3, 5, 7]) {
+        const parameters = { schema: `cut${last}` }
+        await openedThrough(proxy, server.urlOf({ port: proxy.port, parameters }), last)
+      }
+      const url = server.urlOf({ port: proxy.port, parameters: { schema: 'cut3' } })
+      const requests = await openedThrough(proxy, url, Number.POSITIVE_INFINITY)
+      expect(requests).toBeGreaterThan(5)
+      for (let last = 1; last <= requests; last += 1) await openedThrough(proxy, url, last)
+    } finally {
+      await proxy.close()
+    }
   })
 })
 

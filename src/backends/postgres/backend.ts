@@ -23,7 +23,7 @@ import { hintsOf } from '../sql/hint.ts'
 import { change, type Plan, read } from '../sql/plan.ts'
 import { channelOf } from './channel.ts'
 import { fence, turn } from './claim.ts'
-import { openLink } from './connect.ts'
+import { openedInTime, openLink } from './connect.ts'
 import type { Ends } from './ends.ts'
 import { runEnqueue } from './enqueue.ts'
 import type { PostgresLink } from './link.ts'
@@ -100,7 +100,11 @@ export class PostgresBackend implements Backend {
   }
 
   /** Rejects with STORE_UNAVAILABLE, STORE_DENIED, UNSUPPORTED or STORE_SCHEMA_TOO_NEW, naming the server, never its password. */
-  static async open(options: PostgresBackendOptions): Promise<PostgresBackend> {
+  static open(options: PostgresBackendOptions): Promise<PostgresBackend> {
+    return openedInTime(options, (rest) => PostgresBackend.openOnce(rest))
+  }
+
+  private static async openOnce(options: PostgresBackendOptions): Promise<PostgresBackend> {
     const { location, namespace } = options
     const link = await openLink(location, options)
     try {

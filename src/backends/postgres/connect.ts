@@ -1,7 +1,7 @@
-/** Opens the link of a PostgreSQL store: retries until a primary is there, then checks that it may keep jobs. */
+/** Opens the link of a PostgreSQL store: retries until a primary is there, then checks that it may keep jobs; and whatever is opened over it. */
 import { systemTimers, type Timers, withDeadline } from '../../clock.ts'
 import { Deadlines } from '../../deadlines.ts'
-import { HoldfastError } from '../../errors.ts'
+import { HoldfastError, isHoldfastError } from '../../errors.ts'
 import type { BackendOptions } from '../backend.ts'
 import { CallerPool } from './caller-pool.ts'
 import { isFinal } from './errors.ts'
@@ -44,6 +44,25 @@ export async function linkOver(parts: LinkParts, openDeadlineMs: number): Promis
   } catch (error) {
     await link.close()
     throw error
+  }
+}
+
+/**
+ * Opens again, in what is left of the time, when a connection was lost on the way: a server that is restarted, or an operator, may end
+ * any of them, and nothing that is done while a store is opened is harmed by being done twice.
+ */
+export async function openedInTime<O extends LinkOptions, T>(options: O, open: (options: O) => Promise<T>): Promise<T> {
+  const { clock, random, timers = systemTimers, openDeadlineMs } = options
+  const untilMs = clock.monotonic() + openDeadlineMs
+  for (let failures = 0; ; failures += 1) {
+    try {
+      return await open({ ...options, openDeadlineMs: Math.max(1, Math.round(untilMs - clock.monotonic())) })
+    } catch (error) {
+      const waitMs = backOffMs(failures, random, OPEN_BACK_OFF)
+      const isLost = isHoldfastError(error) && error.code === 'STORE_UNAVAILABLE'
+      if (!isLost || clock.monotonic() + waitMs >= untilMs) throw error
+      await new Promise<void>((resolve) => timers.set(resolve, waitMs))
+    }
   }
 }
 
