@@ -1,4 +1,4 @@
-// Writes what is made from the code: docs/lifecycle.md from the machine, docs/errors.md from the tables of codes, and in
+// Writes what is made from the code: docs/lifecycle.md from the machine, docs/errors.md from the tables of codes, docs/options.md from the types, and in
 // docs/keyspace.md the keys of each script and the permissions of a Redis user.
 // `--check` writes nothing and fails when a page is out of date. Needs a build.
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -7,6 +7,7 @@ import { TRANSITIONS } from '../dist/src/actors/job-machine.js'
 import { ERROR_CODES } from '../dist/src/errors.js'
 import { FAILURE_CLASSES } from '../dist/src/job.js'
 import { loadCatalog } from '../dist/src/lua/catalog.js'
+import { optionsPage } from './options-page.mjs'
 import { aclRules, CONDITIONAL, redisCommands } from './redis-commands.mjs'
 
 const docs = fileURLToPath(new URL('../docs/', import.meta.url))
@@ -145,7 +146,12 @@ const keyspace = withSection(
   permissions(),
 )
 
-export const PAGES = { 'lifecycle.md': lifecycle(), 'errors.md': errors(), 'keyspace.md': keyspace }
+export const PAGES = {
+  'lifecycle.md': lifecycle(),
+  'errors.md': errors(),
+  'options.md': optionsPage(),
+  'keyspace.md': keyspace,
+}
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   let stale = 0

@@ -16,14 +16,8 @@ import type { Explanation } from './explain.ts'
 import type { AttemptRecord, JobDetail, JobId } from './job.ts'
 import type { JobHandle, ResultOptions } from './job-handle.ts'
 import type { LogLine, LogOptions } from './job-logs.ts'
-import {
-  type EnqueueRequest,
-  type EnqueueRequests,
-  JobOperations,
-  type JobPage,
-  type ListOptions,
-  type ReplayOptions,
-} from './job-operations.ts'
+import { JobOperations } from './job-operations.ts'
+import type { EnqueueRequest, EnqueueRequests, JobPage, ListOptions, ReplayOptions } from './job-requests.ts'
 import type { LanePolicy, LanePolicyOptions, LanePolicyReport } from './lane-policy.ts'
 import { createUlidFactory, type Random, systemRandom } from './random.ts'
 import { ResultWaiters } from './result-waiters.ts'
@@ -66,6 +60,7 @@ export interface Holdfast {
   enqueueTx(transaction: Transaction, type: string, input: unknown, options?: EnqueueOptions): Promise<JobHandle>
   /** The record with input, output and progress. */
   get(id: JobId): Promise<JobDetail | null>
+  /** A page of records, the newest job first. */
   list(options?: ListOptions): Promise<JobPage>
   /** The runs of a job in order, the running one last; empty for an unknown id. */
   attempts(id: JobId): Promise<readonly AttemptRecord[]>
@@ -83,6 +78,7 @@ export interface Holdfast {
   retryNow(id: JobId): Promise<void>
   /** Nothing is claimed from the lane until `resume`; what runs goes on. */
   pause(lane: string): Promise<void>
+  /** Ends a pause. */
   resume(lane: string): Promise<void>
   /** Sets limits of a lane, stored with it and obeyed by every worker from the moment this resolves; null takes one away. */
   setPolicy(lane: string, policy: LanePolicyOptions): Promise<void>
@@ -90,10 +86,13 @@ export interface Holdfast {
   policy(lane: string): Promise<LanePolicyReport>
   /** Of all lanes that are paused or limited. */
   policies(): Promise<readonly LanePolicy[]>
+  /** Counts by state, how many could run now, and for how long the oldest of them has waited. */
   stats(lane?: string): Promise<Stats>
+  /** The same for each lane that has jobs. */
   lanes(): Promise<readonly LaneStats[]>
   /** The workers of all processes on this store, the latest beat first; one that died is listed for 5 minutes. */
   workers(): Promise<readonly WorkerInfo[]>
+  /** Whether the store answers and the workers of this client can claim. Answers within about 2 s, whatever the store does. */
   health(options?: HealthOptions): Promise<Health>
   /** One round of the upkeep that every worker does: expired leases, retention, what became due. */
   maintain(): Promise<Maintained>

@@ -32,9 +32,11 @@ export interface ConnectOptions {
   readonly inspect?: Inspect
   /** Largest encoded input or output. Default 1 MiB. */
   readonly payloadBytesMax?: number
-  /** How long ended jobs are kept; `forever`, or 0 for not at all. Defaults: 7 days, 7 days, `forever`. */
+  /** How long jobs that completed are kept; 0: not at all. Default 7 days. */
   readonly keepCompleted?: Duration | 'forever'
+  /** How long cancelled jobs are kept; 0: not at all. Default 7 days. */
   readonly keepCancelled?: Duration | 'forever'
+  /** How long dead letters are kept. Default `forever`. */
   readonly keepDead?: Duration | 'forever'
   /** The same with counts and by lane, such as `{ completed: { age: '7d', count: 10_000 }, lanes: { mail: { completed: '1h' } } }`. */
   readonly retention?: RetentionOptions

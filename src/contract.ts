@@ -50,6 +50,7 @@ export interface ContractOptions<
   readonly output?: OutputSchema
   /** The lane the jobs wait in. Default `default`. */
   readonly queue?: string
+  /** Default: that of the queue or worker, else 7 attempts, 2 s doubling up to 15 min, ± 20 %. */
   readonly retry?: RetryOption
   /** How long one attempt may run. Default: no limit. */
   readonly timeout?: Duration
@@ -162,18 +163,22 @@ export interface JobContext<Context = AppContext> {
   readonly lane: string
   /** 1 for the first run. */
   readonly attempt: number
+  /** How many there may be, as far as is known before the first failure has chosen a policy. */
   readonly maxAttempts: number
+  /** True when a failure of this one is the last. */
   readonly isLastAttempt: boolean
   /** Grows with every grant of this job: a fencing number for outside resources, while the store's clock is monotone. */
   readonly leaseEpoch: number
   readonly workerId: string
   /** Fires on timeout, deadline, cancellation, lost lease or shutdown; `signal.reason` is a HoldfastError saying which. */
   readonly signal: AbortSignal
+  /** The `deadline` of the job. */
   readonly deadlineAt: Date | null
   readonly metadata: Readonly<Record<string, unknown>> | null
   readonly traceId: string | null
   /** The worker's `context` inline; in a thread what the module's `setup()` returned. */
   readonly context: Context
+  /** Writes to the worker's log and, from `info` on, to the lines that are stored with the job (`keepLogs`). */
   readonly log: JobLogger
   /**
    * Stores how far the job is, any value a payload may be; the latest value counts. Resolves when it is stored, or at once within 250 ms
@@ -200,11 +205,13 @@ export interface EnqueueOptions {
   readonly runAt?: Instant
   /** Never started, and stopped if running, after this instant: the job goes to the dead letters with DEADLINE_EXCEEDED. */
   readonly deadline?: Instant
+  /** How long one attempt may run. Default: that of the contract. */
   readonly timeout?: Duration
   /** A policy as data; functions belong to contracts and workers. */
   readonly retry?: RetryPolicy
   /** All runs, the first too. */
   readonly maxAttempts?: number
+  /** Crashes in a row that dead-letter it whatever its budget. Default: that of the contract, 3. */
   readonly maxCrashes?: number
   /** While a job with this key is kept in the lane, enqueue answers with it instead of creating another. */
   readonly idempotencyKey?: string | null
@@ -212,6 +219,7 @@ export interface EnqueueOptions {
   readonly concurrencyKey?: string | null
   /** A small JSON object for your own use, shown in lists; at most 16 KiB. */
   readonly metadata?: Readonly<Record<string, unknown>>
+  /** Carried to `ctx`, records and log lines. Default: the `traceId` of `metadata` or of the input, if there is one. */
   readonly traceId?: string
   /** How long the output is kept; 0 keeps none. Default: as long as the job. */
   readonly keepResult?: Duration

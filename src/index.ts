@@ -41,7 +41,7 @@ export type {
 export { JOB_STATES } from './job.ts'
 export type { JobHandle, ResultOptions } from './job-handle.ts'
 export type { LogLine, LogOptions } from './job-logs.ts'
-export type { EnqueueRequest, EnqueueRequests, JobPage, ListOptions, ReplayOptions } from './job-operations.ts'
+export type { EnqueueRequest, EnqueueRequests, JobPage, ListOptions, ReplayOptions } from './job-requests.ts'
 export type {
   EnqueueRate,
   LanePolicy,

@@ -7,7 +7,6 @@ import type { EnqueueResult, StoredJob } from './backends/protocol/index.ts'
 import type { Clock } from './clock.ts'
 import {
   DEFAULTS,
-  type Instant,
   LIMITS,
   parseFlag,
   parseInstant,
@@ -37,45 +36,9 @@ import {
 } from './job.ts'
 import { createHandle, type JobHandle, parseResultTimeout, type ResultOptions } from './job-handle.ts'
 import { type LogLine, type LogOptions, queryOf, toLogLine } from './job-logs.ts'
+import type { EnqueueRequest, JobPage, ListOptions, ReplayOptions } from './job-requests.ts'
 import type { ResultWaiters } from './result-waiters.ts'
 import { type Retention, retentionIn } from './retention.ts'
-
-/** One entry of `enqueueMany`. What its input is, its contract says. */
-export interface EnqueueRequest<Input = unknown> {
-  readonly job: JobContract<Input, never, unknown, never> | JobContract<Input, unknown, unknown, unknown> | string
-  readonly input: NoInfer<Input>
-  readonly options?: EnqueueOptions
-}
-
-/** Entries of `enqueueMany`, each with an input that its own contract allows. */
-export type EnqueueRequests<Inputs extends readonly unknown[]> = {
-  readonly [Index in keyof Inputs]: EnqueueRequest<Inputs[Index]>
-}
-
-export interface ListOptions {
-  readonly lane?: string
-  /** One state or several; `succeeded` and `canceled` are understood. */
-  readonly state?: JobState | readonly JobState[] | 'succeeded' | 'canceled'
-  readonly type?: string
-  /** 1 to 500, default 100. */
-  readonly limit?: number
-  /** From the page before. */
-  readonly cursor?: string | null
-}
-
-export interface JobPage {
-  /** Newest first, without inputs and outputs. */
-  readonly jobs: readonly JobRecord[]
-  /** Give it back for the next page; null: this was the last. */
-  readonly cursor: string | null
-}
-
-export interface ReplayOptions {
-  readonly queue?: string
-  readonly runAt?: Instant
-  /** In place of the source's input. */
-  readonly input?: unknown
-}
 
 export interface JobOperationsContext {
   readonly backend: BackendActor

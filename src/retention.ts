@@ -7,7 +7,9 @@ export type Keep = Duration | 'forever' | { readonly age?: Duration | 'forever';
 
 /** What is not said is as for all lanes. */
 export interface LaneRetentionOptions {
+  /** Jobs that completed. Default 7 days. */
   readonly completed?: Keep
+  /** Jobs that were cancelled. Default 7 days. */
   readonly cancelled?: Keep
   /** Dead letters stay until this says otherwise. */
   readonly dead?: Keep

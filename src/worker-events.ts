@@ -9,11 +9,15 @@ import type { JobEventFields } from './telemetry.ts'
 
 /** What an event of a worker tells. `error` carries a HoldfastError instead. */
 export interface WorkerEvents {
+  /** An attempt succeeded, and the store has its output. */
   completed: [JobEventFields]
   /** Every attempt that failed; `retrying` or `dead` follows. */
   failed: [JobEventFields]
+  /** The job waits for its next attempt. */
   retrying: [JobEventFields]
+  /** The job is in the dead letters. */
   dead: [JobEventFields]
+  /** The job was cancelled while it ran. */
   cancelled: [JobEventFields]
   /** The lease was lost: the outcome of the handler, if any, was not stored. */
   lost: [{ readonly jobId: string; readonly type: string; readonly attempt: number; readonly workerId: string }]
@@ -23,6 +27,7 @@ export interface WorkerEvents {
   slotLost: [SlotEventFields]
   /** Such a handler has ended after all. */
   slotRecovered: [SlotEventFields]
+  /** The store did not answer, or the worker has given up; it goes on by itself unless `hf.health()` says otherwise. */
   error: [HoldfastError]
 }
 

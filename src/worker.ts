@@ -40,6 +40,7 @@ export interface WorkerOptions<Context = AppContext> {
   readonly id?: string
   /** The policy for jobs that have no other: neither their own nor their contract's nor their queue's. */
   readonly retry?: RetryOption
+  /** What counts for the jobs of single lanes. */
   readonly queues?: Readonly<Record<string, { readonly retry?: RetryOption }>>
   /** Only `fifo`: by priority, then time, then order of arrival. */
   readonly ordering?: 'fifo'
@@ -274,11 +275,13 @@ export class Worker {
     return this
   }
 
+  /** The same, for the next one only. */
   once<E extends keyof WorkerEvents>(event: E, listener: Listener<E>): this {
     this.#runtime.events.once(event, listener as never)
     return this
   }
 
+  /** Takes a listener away. */
   off<E extends keyof WorkerEvents>(event: E, listener: Listener<E>): this {
     this.#runtime.events.off(event, listener as never)
     return this

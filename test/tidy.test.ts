@@ -47,7 +47,7 @@ const LAYERS: readonly (readonly [string, RegExp])[] = [
   ['actors', /^src\/actors\//],
   [
     'client',
-    /^src\/(announcement|attempt-fields|blockers|explain-context|client|connect-options|runtime|engine|worker|worker-events|enqueue|enqueue-refusal|enqueue-tx|explain|job-handle|job-operations|result-waiters|result-hints|result-outcome|job-logs|lane-policy|migrate|store-operations|worker-health|worker-list)\.ts$/,
+    /^src\/(announcement|attempt-fields|blockers|explain-context|client|connect-options|runtime|engine|worker|worker-events|enqueue|enqueue-refusal|enqueue-tx|explain|job-handle|job-operations|job-requests|result-waiters|result-hints|result-outcome|job-logs|lane-policy|migrate|store-operations|worker-health|worker-list)\.ts$/,
   ],
   ['index', /^src\/index\.ts$/],
   ['cli', /^src\/cli\//],
@@ -144,7 +144,7 @@ describe('the engine', () => {
   const engine = source.filter(
     (file) =>
       /^src\/(actors|backends|lua|partitions)\//.test(file) ||
-      /^src\/(announcement|attempt-fields|blockers|explain-context|client|connect-options|runtime|engine|worker|worker-events|enqueue|enqueue-tx|explain|job-handle|job-operations|result-waiters|result-hints|result-outcome|job-logs|migrate|store-operations|worker-health|worker-list)\.ts$/.test(
+      /^src\/(announcement|attempt-fields|blockers|explain-context|client|connect-options|runtime|engine|worker|worker-events|enqueue|enqueue-tx|explain|job-handle|job-operations|job-requests|result-waiters|result-hints|result-outcome|job-logs|migrate|store-operations|worker-health|worker-list)\.ts$/.test(
         file,
       ),
   )
