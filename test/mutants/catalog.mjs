@@ -301,22 +301,6 @@ export const MUTANTS = [
     suites: [SIMULATION],
   },
   {
-    name: 'stopped-worker-claims-on',
-    file: 'src/actors/backend-actor.js',
-    find: 'this.withdrawn.add(claim);',
-    replace: 'void claim;',
-    suites: [MEMORY],
-    only: 'a worker that has stopped claims nothing',
-  },
-  {
-    name: 'late-grants-are-kept',
-    file: DISPATCHER,
-    find: "=== 'stopped')",
-    replace: "=== 'full')",
-    suites: [MEMORY],
-    only: 'what an answer brings to a worker that has stopped',
-  },
-  {
     name: 'merged-grants-to-the-wrong-worker',
     file: 'src/actors/backend-actor.js',
     find: 'grants: reply.grants.slice(grant - claims.length, grant),',

@@ -164,4 +164,28 @@ export const STOP_MUTANTS = [
     replace: 'if (false)',
     suites: [TRIAL],
   },
+  {
+    name: 'a-stopped-worker-claims-on',
+    file: 'src/actors/backend-actor.js',
+    find: 'this.withdrawn.add(claim);',
+    replace: 'void claim;',
+    suites: [MEMORY],
+    only: 'a worker that has stopped claims nothing',
+  },
+  {
+    name: 'late-grants-are-kept',
+    file: DISPATCHER,
+    find: "=== 'stopped')",
+    replace: "=== 'full')",
+    suites: [MEMORY],
+    only: 'what an answer brings to a worker that has stopped',
+  },
+  {
+    name: 'lost-slots-are-waited-for-in-vain',
+    file: 'src/runtime.js',
+    find: 'this.stopping !== null || this.fatal !== null;',
+    replace: 'this.stopping !== null;',
+    suites: [MEMORY],
+    only: 'runUntilEmpty gives up',
+  },
 ]
