@@ -52,6 +52,8 @@ export const DEFAULTS = {
   killGraceMs: 2_000,
   /** What a thread or process gets to end when it is ended by force, before its slot counts as lost. */
   lostAfterMs: 1_000,
+  /** What a process that was heard of before gets to take its next job. It does at once, unless a handler has left it busy or deaf. */
+  takeDeadlineMs: 5_000,
   /** A worker says this often that it is there; */
   workerBeatMs: 5_000,
   /** … counts as gone when it has not for so long, by the store's clock; */

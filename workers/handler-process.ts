@@ -1,20 +1,28 @@
 /**
  * The entry point of a handler process: the same as `handler-worker.ts`, over the channel of a child process. It ends when its parent
- * lets go of it or dies, also while a handler blocks it: a thread of its own looks for that. Started by `src/actors/handler-process.ts`.
+ * lets go of it or dies, with all that its handlers have started, also while a handler blocks it: a thread of its own looks for that.
+ * Started by `src/actors/handler-process.ts`.
  */
 import { Worker } from 'node:worker_threads'
 import { toFailure } from '../src/failure.ts'
 import type { WorkerRole } from '../src/worker-file.ts'
-import type { FromProcess, MainMessage, ProcessMessage, ThreadMessage } from './handler-protocol.ts'
+import type { FromProcess, MainMessage, ProcessMessage, RunMessage, ThreadMessage } from './handler-protocol.ts'
 import { MainLink, type MainPort } from './main-link.ts'
 import { ModuleRunner } from './module-runner.ts'
 import { beginOutput, capOutput } from './output-cap.ts'
+import { endGroup } from './own-group.ts'
+
+type Sent = (error?: Error | null) => void
 
 // Taken before any handler module is loaded: what it does to `process` later must not cut the line.
-const send = process.send?.bind(process) as ((message: unknown, sent?: () => void) => boolean) | undefined
+const send = process.send?.bind(process) as ((message: unknown, sent?: Sent) => boolean) | undefined
+const exit = process.exit.bind(process)
+const parent = process.ppid
 let toLink: (message: MainMessage) => void = () => undefined
 
-function post(message: FromProcess | ThreadMessage, sent: () => void = () => undefined): void {
+/** Whoever says something must be able to hear what is answered, and each attempt ends by saying something. */
+function post(message: FromProcess | ThreadMessage, sent: Sent = () => undefined): void {
+  keepListening()
   if (process.connected) send?.(message, sent)
 }
 
@@ -49,29 +57,61 @@ function receive(message: ProcessMessage): void {
       void runner.tryLoad(message.position).then((problem) => post({ type: 'loaded', problem }))
       return
     case 'run':
-      beginOutput()
-      void runner.run(message.message).then((outcome) => reply(message.message[0], outcome))
+      // Nothing of it begins before this is out of our hands: however we end, the other side reads it.
+      post({ type: 'taken', task: message.message[0] }, (error) => {
+        if (!(error instanceof Error)) void run(message.message)
+      })
       return
     default:
       toLink(message)
   }
 }
 
+async function run(message: RunMessage): Promise<void> {
+  beginOutput()
+  reply(message[0], await runner.run(message))
+}
+
+/**
+ * The group goes last, after what handler modules do at the exit; and also where one of them throws there. A parent that has died may still
+ * stand as ours at this moment.
+ */
+function leave(): void {
+  process.on('exit', endGroup)
+  try {
+    exit()
+  } finally {
+    endGroup()
+  }
+}
+
+/** A handler that removes all listeners means its own. */
+function keepListening(): void {
+  const has = (name: string, listener: unknown): boolean => (process.rawListeners(name) as unknown[]).includes(listener)
+  if (!has('message', receive)) process.on('message', receive)
+  if (!has('disconnect', leave)) process.on('disconnect', leave)
+}
+
 if (send === undefined) throw new Error('this file runs as a child process only')
 capOutput()
-process.on('message', receive)
-process.on('disconnect', () => process.exit())
+keepListening()
+// Said once, it holds whatever becomes of the listeners: without it the channel of a process that has none keeps nothing alive.
+process.channel?.ref()
 process.on('uncaughtException', (error) => {
-  post({ type: 'dying', failure: toFailure(error) }, () => process.exit(1))
+  post({ type: 'dying', failure: toFailure(error) }, () => exit(1))
   // Where there is no line to tell it by, or it is full.
-  setTimeout(() => process.exit(1), 1_000)
+  setTimeout(() => exit(1), 1_000)
+})
+// One that ends by itself is cleared up after by its parent, as long as there is one.
+process.on('exit', () => {
+  if (process.ppid !== parent) endGroup()
 })
 new Worker(process.argv[1] ?? '', {
   argv: ['parent-watch' satisfies WorkerRole],
-  workerData: { parent: process.ppid },
+  workerData: { parent },
   execArgv: [],
   stdin: false,
   resourceLimits: { maxOldGenerationSizeMb: 16 },
 })
-  .on('error', () => process.exit(1))
+  .on('error', () => exit(1))
   .unref()

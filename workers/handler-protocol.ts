@@ -83,9 +83,13 @@ export type ProcessMessage =
   | { readonly type: 'run'; readonly message: RunMessage }
   | MainMessage
 
-/** A handler process to main, beside `ThreadMessage`. `dying` tells of an exception that nobody caught, before it ends the process. */
+/**
+ * A handler process to main, beside `ThreadMessage`. `taken` is sent for each run before anything of it begins: without it, it has not
+ * begun. `dying` tells of an exception that nobody caught, before it ends the process.
+ */
 export type FromProcess =
   | { readonly type: 'loaded'; readonly problem: LoadReply }
+  | { readonly type: 'taken'; readonly task: number }
   | { readonly type: 'reply'; readonly task: number; readonly reply: RunReply }
   | { readonly type: 'dying'; readonly failure: Failure }
 

@@ -3,19 +3,12 @@
  * hears nothing. Where the process leads a group, what the handler has started goes with it. Started by `handler-process.ts`.
  */
 import { workerData } from 'node:worker_threads'
+import { endGroup } from './own-group.ts'
 
 const LOOK_MS = 500
 
 const { parent } = workerData as { readonly parent: number }
 
-function kill(pid: number): boolean {
-  try {
-    return process.kill(pid, 'SIGKILL')
-  } catch {
-    return false
-  }
-}
-
 setInterval(() => {
-  if (process.ppid !== parent && !kill(-process.pid)) kill(process.pid)
+  if (process.ppid !== parent && !endGroup()) process.kill(process.pid, 'SIGKILL')
 }, LOOK_MS)

@@ -63,7 +63,10 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
   }
 
   protected send(run: PoolRun): void {
-    const child = this.#takeIdle() ?? this.#spawn()
+    this.#give(run, this.#takeIdle() ?? this.#spawn())
+  }
+
+  #give(run: PoolRun, child: HandlerProcess): void {
     try {
       child.start(run)
     } catch (error) {
@@ -123,8 +126,22 @@ export class ProcessHost extends ModuleHost implements ProcessListener {
     } else if (wasIdle && !this.#isStopped) this.options.onIdleCrash(new Error(error.message, { cause: error }))
   }
 
+  /** To a fresh one, so that it is the last time: one that was never heard of fails its attempt. */
+  onUntaken(child: HandlerProcess, run: PoolRun): void {
+    if (this.#isStopped || run.state !== 'sent') {
+      this.onGone(child, run, child.reason)
+      return
+    }
+    this.#children.delete(child)
+    try {
+      this.#give(run, this.#spawn())
+    } catch (error) {
+      this.over(run, crashOf(run, error), null)
+    }
+  }
+
   #spawn(): HandlerProcess {
-    const child = new HandlerProcess(this.options.isolation, this.options.hrefs, this)
+    const child = new HandlerProcess(this.options, this)
     this.#children.add(child)
     return child
   }

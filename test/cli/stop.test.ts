@@ -1,6 +1,6 @@
 /**
  * The end of `holdfast work`: by signals, with handlers that do not end, by a job that kills the process, by a parent that dies.
- * F6, F8; C010, C026, C030.
+ * F6, F8, F10; C010, C026, C030.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type CliProcess, startCli, temporaryFolder } from '../support/cli.ts'
 import { eventually, within } from '../support/event.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
+import { areGone } from '../support/process-tree.ts'
 import { RedisServer } from '../support/redis-server.ts'
 import { silent } from '../support/silent.ts'
 
@@ -19,7 +20,7 @@ const DIST_INDEX =
 
 /** Writes the pid of whoever runs it, and then does what it is told. */
 const HANDLER = `
-import { execSync } from 'node:child_process'
+import { execSync, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 export default ({ act, file }) => {
   writeFileSync(file, String(process.pid))
@@ -27,6 +28,14 @@ export default ({ act, file }) => {
   if (act === 'sleep') execSync(\`echo $$ > '\${file}.sleeper'; exec sleep 300\`)
   // A native crash in a thread is the end of its whole process.
   if (act === 'crash') process.kill(process.pid, 'SIGSEGV')
+  if (act === 'waits' || act === 'leaves') {
+    const { ppid } = process
+    const program = spawn('sleep', ['300'], { stdio: 'ignore' })
+    writeFileSync(\`\${file}.sleeper\`, String(program.pid))
+    if (act === 'waits') return new Promise((resolve) => program.on('exit', resolve))
+    while (process.ppid === ppid);
+    process.exit(1)
+  }
   if (act === 'deaf') return new Promise(() => {})
   return 'done'
 }`
@@ -91,7 +100,7 @@ interface Stage {
   readonly hf: Holdfast
   work(options?: object): CliProcess
   /** Enqueues a job and gives back its id and the file it writes its pid to. */
-  job(type: string, act: string, options?: object): Promise<{ id: string; pid: () => Promise<number> }>
+  job(type: string, act: string, options?: object): Promise<{ id: string; file: string; pid: () => Promise<number> }>
 }
 
 async function stage(name: string, store: (typeof STORES)[number] = 'sqlite'): Promise<Stage> {
@@ -119,9 +128,10 @@ async function stage(name: string, store: (typeof STORES)[number] = 'sqlite'): P
       sleepers.push(`${file}.sleeper`)
       if (type === 'process') sleepers.push(file)
       const { id } = await hf.enqueue(type, { act, file }, options)
-      const begun = act === 'sleep' ? `${file}.sleeper` : file
+      const begun = ['sleep', 'waits', 'leaves'].includes(act) ? `${file}.sleeper` : file
       return {
         id,
+        file,
         pid: async () => {
           await eventually(() => existsSync(begun) && readFileSync(begun, 'utf8').trim() !== '', `${type} runs`)
           return Number(readFileSync(file, 'utf8'))
@@ -223,6 +233,24 @@ it('a handler process dies with its parent, also in an endless loop', async () =
   await run.ended
   await eventually(() => !isAlive(child), 'the handler process is gone')
 })
+
+it.each([
+  ['awaits it', 'waits'],
+  ['ends its process as soon as it has no parent', 'leaves'],
+])(
+  'F10 a handler process dies with its parent and takes along a program, also when its handler %s',
+  async (_name, act) => {
+    const { work, job } = await stage(`orphan-${act}`)
+    const { pid, file } = await job('process', act)
+    const run = work()
+    const child = await pid()
+    const program = Number(readFileSync(`${file}.sleeper`, 'utf8'))
+    expect(await areGone([child, program])).toBe(false)
+    run.child.kill('SIGKILL')
+    await run.ended
+    await eventually(() => areGone([child, program]), 'both are gone')
+  },
+)
 
 it('F6 C010 a job that kills the whole process is dead after three deaths, and the others are done', async () => {
   const { hf, work, job } = await stage('poison')

@@ -3,6 +3,7 @@
 const HOST = 'src/actors/module-host.js'
 const THREADS = 'src/actors/thread-host.js'
 const PROCESS = 'src/actors/handler-process.js'
+const CHILD = 'workers/handler-process.js'
 const DISPATCHER = 'src/actors/dispatcher.js'
 
 const ISOLATION = 'test/pool/isolation.test.ts'
@@ -60,11 +61,69 @@ export const STOP_MUTANTS = [
   },
   {
     name: 'a-process-is-killed-without-what-it-started',
-    file: PROCESS,
-    find: 'HAS_GROUPS ? -pid : pid',
-    replace: 'pid',
+    edits: [
+      { file: PROCESS, find: 'HAS_GROUPS ? -pid : pid', replace: 'pid' },
+      { file: PROCESS, find: "process.kill(-pid, 'SIGKILL');", replace: ';' },
+    ],
     suites: [ISOLATION],
     only: 'with all that its handler has started',
+  },
+  {
+    name: 'what-a-dead-process-has-started-lives-on',
+    file: PROCESS,
+    find: "process.kill(-pid, 'SIGKILL');",
+    replace: ';',
+    suites: [ISOLATION],
+    only: 'that exits with .* takes along',
+  },
+  {
+    name: 'a-dead-process-is-waited-for-by-its-channel',
+    file: PROCESS,
+    find: ' child.disconnect();',
+    replace: ';',
+    suites: [ISOLATION],
+    only: 'where a program has its channel',
+  },
+  {
+    name: 'a-busy-process-keeps-its-next-job',
+    file: PROCESS,
+    find: 'this.#run === run && !this.#hasTaken',
+    replace: 'false',
+    suites: [ISOLATION],
+    only: 'that does not take its next job',
+  },
+  {
+    name: 'what-a-dying-process-has-not-taken-crashes',
+    file: PROCESS,
+    find: 'run !== null && this.#isUp && !this.#hasTaken',
+    replace: 'false',
+    suites: [ISOLATION],
+    only: 'ends between two jobs|does not take its next job',
+  },
+  {
+    name: 'processes-that-die-at-their-start-are-replaced-for-ever',
+    file: PROCESS,
+    find: 'this.#isUp && !this.#hasTaken',
+    replace: '!this.#hasTaken',
+    suites: [ISOLATION],
+    only: 'dies as it starts',
+  },
+  {
+    name: 'a-handler-can-make-its-process-deaf',
+    file: CHILD,
+    find: 'sent = () => undefined) {\n    keepListening();',
+    replace: 'sent = () => undefined) {',
+    suites: [ISOLATION],
+    only: 'has removed all listeners',
+  },
+  {
+    name: 'a-handler-process-leaves-alone',
+    edits: [
+      { file: CHILD, find: "process.on('exit', endGroup);", replace: '' },
+      { file: CHILD, find: 'if (process.ppid !== parent)', replace: 'if (false)' },
+    ],
+    suites: [STOP],
+    only: 'dies with its parent and takes along',
   },
   {
     name: 'a-handler-process-sees-the-address-of-the-store',
@@ -80,7 +139,7 @@ export const STOP_MUTANTS = [
     find: 'process.ppid !== parent &&',
     replace: 'false &&',
     suites: [STOP],
-    only: 'dies with its parent',
+    only: 'dies with its parent, also',
   },
   {
     name: 'cancellations-are-not-looked-for',

@@ -1,5 +1,5 @@
 /**
- * What ends a handler that does not end: threads in loops, waits and native calls, processes in anything. F5, F6, F7; C125, C126, C133.
+ * What ends a handler that does not end: threads in loops, waits and native calls, processes in anything. F5, F6, F7, F10; C125, C126, C133.
  * And what the options of `inThread` limit: jobs, idle time, heap, stack, slots.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -10,19 +10,25 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { LostSlots } from '#dist/src/actors/lost-slots.js'
 import type { PoolOptions } from '#dist/src/actors/pool-actor.js'
-import type { ThreadRun } from '#dist/src/actors/thread-run.js'
+import type { ThreadOutcome, ThreadRun } from '#dist/src/actors/thread-run.js'
+import { systemTimers } from '#dist/src/clock.js'
+import { DEFAULTS } from '#dist/src/config.js'
 import { type IsolationOptions, parseIsolation } from '#dist/src/isolation.js'
 import { codeOf, eventually, gate, within } from '../support/event.ts'
+import { areGone } from '../support/process-tree.ts'
 import { failure, handlerUrl, output, recorder, TestPool, task } from '../support/thread-pool.ts'
 
 const dist = process.env.HOLDFAST_DIST ?? fileURLToPath(new URL('../../dist', import.meta.url))
 let folder: string
 const pools: TestPool[] = []
+/** What handlers have started, should a test fail to end it. */
+const programs: number[] = []
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-isolation-'))
 })
 afterEach(async () => {
   await Promise.all(pools.splice(0).map((pool) => pool.actor.stop()))
+  for (const pid of programs.splice(0)) kill(pid)
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -34,13 +40,14 @@ async function opened(isolation: IsolationOptions, options: Partial<PoolOptions>
 }
 
 const KINDS = ['thread', 'process'] as const
-const isAlive = (pid: number): boolean => {
+function kill(pid: number): void {
   try {
-    return process.kill(pid, 0)
+    process.kill(pid, 'SIGKILL')
   } catch {
-    return false
+    // It has ended by itself.
   }
 }
+const pidOf = (place: unknown): number => Number(String(place).split('.')[0])
 
 /** Resolves when the file is there and has a line. */
 const lineOf = (file: string): Promise<string> =>
@@ -149,7 +156,7 @@ describe('a process', () => {
     const sleeper = Number(await lineOf(file))
     run.kill()
     expect(failure(await run.outcome).message).toBe('the handler process was terminated')
-    await eventually(() => !isAlive(sleeper), 'what the handler has started is gone')
+    await eventually(() => areGone([sleeper]), 'what the handler has started is gone')
   })
 
   it.each([
@@ -175,6 +182,100 @@ describe('a process', () => {
     const pool = await opened({ isolation: 'process' })
     const { kind, message } = failure(await within(pool.act('cutsItselfOff'), 'the attempt ends'))
     expect([kind, message]).toEqual(['crashed', 'the handler process died: it was ended by SIGKILL'])
+    expect(output(await pool.act('echo', { value: 1 }))).toBe(1)
+  })
+
+  /** Resolves with the outcome of a handler that has started a program, and the program. */
+  async function started(pool: TestPool, how: object = {}): Promise<{ outcome: ThreadOutcome; program: number }> {
+    let program = 0
+    const { services, seen } = recorder({
+      async progress(pid) {
+        program = Number(pid)
+        programs.push(program)
+      },
+    })
+    const outcome = await within(pool.act('startsProgram', how, services), 'the attempt ends')
+    expect(seen.logs.map(({ message }) => message)).toEqual(['last words'])
+    return { outcome, program }
+  }
+
+  it.each([0, 1])('F10 that exits with %i takes along what its handler has started', async (exitCode) => {
+    const pool = await opened({ isolation: 'process' })
+    const { outcome, program } = await started(pool, { exitCode })
+    expect(failure(outcome).message).toBe(`the handler process died: it exited with code ${exitCode}`)
+    await eventually(() => areGone([program]), 'the program is gone')
+  })
+
+  it('F10 keeps what its handler has started through further jobs, and takes it along when the pool stops', async () => {
+    const pool = await opened({ isolation: 'process' }, { threads: 1 })
+    const { outcome, program } = await started(pool)
+    expect(output(await pool.act('thread'))).toBe(output(outcome))
+    expect(await areGone([program])).toBe(false)
+    await pool.actor.stop()
+    await eventually(() => areGone([program]), 'the program is gone')
+  })
+
+  it.each([
+    ['has idled', { idleTimeout: 50 }],
+    ['has had its number of jobs', { maxJobsPerThread: 1 }],
+  ])('F10 takes along what its handler has started when it %s', async (_when, options) => {
+    const pool = await opened({ isolation: 'process', ...options })
+    const { program } = await started(pool)
+    await eventually(() => areGone([program]), 'the program is gone')
+  })
+
+  it('F10 is gone when it has exited, also where a program has its channel and lives on', async () => {
+    const pool = await opened({ isolation: 'process' }, { threads: 1 })
+    const { outcome, program } = await started(pool, { isDetached: true, lendsChannel: true, exitCode: 3 })
+    expect(failure(outcome).message).toBe('the handler process died: it exited with code 3')
+    expect(await areGone([program])).toBe(false)
+    expect(output(await pool.act('echo', { value: 1 }))).toBe(1)
+  })
+
+  it('F6 hears of jobs and answers also after a handler has removed all listeners', async () => {
+    const pool = await opened({ isolation: 'process' }, { threads: 1 })
+    const place = output(await within(pool.act('removesAllListeners'), 'the attempt ends'))
+    expect(output(await within(pool.act('thread'), 'the next job runs'))).toBe(place)
+    expect(pool.idleCrashes).toEqual([])
+  })
+
+  it('F6 that does not take its next job is killed, and then the job begins in a fresh one', async () => {
+    const late: (() => void)[] = []
+    const timers: PoolOptions['timers'] = {
+      ...systemTimers,
+      set(run, delayMs, background) {
+        if (delayMs !== DEFAULTS.takeDeadlineMs) return systemTimers.set(run, delayMs, background)
+        return late.push(run)
+      },
+    }
+    const pool = await opened({ isolation: 'process' }, { threads: 1, timers })
+    const busy = pidOf(output(await pool.act('leavesALoop')))
+    programs.push(busy)
+    const next = begun(pool, { act: 'together' })
+    expect(late).toHaveLength(2)
+    late[1]?.()
+    const { run, place } = await within(next, 'the job begins')
+    expect(await areGone([busy])).toBe(true)
+    expect(output(await run.outcome)).toBe(place)
+    expect(pidOf(place)).not.toBe(busy)
+  })
+
+  it('F5 that ends between two jobs costs the second nothing', async () => {
+    const pool = await opened({ isolation: 'process' }, { threads: 1 })
+    const [first, second] = await Promise.all([pool.act('leavesAnExit'), pool.act('thread')])
+    expect(output(second)).not.toBe(output(first))
+  })
+
+  it('F5 that dies as it starts fails its attempt, and is not replaced for ever', async () => {
+    const pool = await opened({ isolation: 'process' }, { threads: 1 })
+    process.env.NODE_OPTIONS = `--require ${join(folder, 'missing.cjs')}`
+    try {
+      await pool.act('exit', { code: 0 })
+      const { kind, message } = failure(await within(pool.act('thread'), 'the attempt ends'))
+      expect([kind, message]).toEqual(['crashed', 'the handler process died: it exited with code 1'])
+    } finally {
+      delete process.env.NODE_OPTIONS
+    }
     expect(output(await pool.act('echo', { value: 1 }))).toBe(1)
   })
 

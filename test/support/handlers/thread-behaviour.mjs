@@ -1,5 +1,5 @@
 // One handler that does what its input says; `holdfast` is loaded from the build, as an application's module would.
-import { execSync } from 'node:child_process'
+import { execSync, spawn } from 'node:child_process'
 import { openSync, readSync } from 'node:fs'
 import { parentPort, resourceLimits, threadId } from 'node:worker_threads'
 import { PermanentError, RetryAfter } from '#dist/src/errors.js'
@@ -167,6 +167,32 @@ const acts = {
     // The channel is closed in the next turn of the loop.
     await new Promise((resolve) => setTimeout(resolve, 1))
     for (;;);
+  },
+  /** Starts a program that outlasts the test, tells its pid, and does what it is told then. */
+  startsProgram: async ({ isDetached, lendsChannel, exitCode }, ctx) => {
+    const channel = lendsChannel ? [3] : []
+    const { pid } = spawn('sleep', ['300'], { stdio: ['ignore', 'ignore', 'ignore', ...channel], detached: isDetached })
+    await ctx.progress(pid)
+    ctx.log.info('last words')
+    if (exitCode !== undefined) process.exit(exitCode)
+    return here
+  },
+  removesAllListeners: async (_input, ctx) => {
+    process.removeAllListeners()
+    await ctx.progress('is answered')
+    process.removeAllListeners('message')
+    return here
+  },
+  /** No turn of the loop is between the outcome and these. */
+  leavesALoop: () => {
+    setImmediate(() => {
+      for (;;);
+    })
+    return here
+  },
+  leavesAnExit: () => {
+    setImmediate(() => process.exit(3))
+    return here
   },
   limits: () => ({ threads: resourceLimits, flags: process.execArgv }),
   untilToldOrAborted: async (_input, ctx) => {
