@@ -11,6 +11,8 @@ export interface PlainLimits {
   readonly parts: number
   /** UTF-16 units of one text. */
   readonly chars: number
+  /** Of all texts together, names included; without it only the others count. */
+  readonly allChars?: number
 }
 
 /** `text`, well-formed and no longer than `chars`; one that was cut ends with an ellipsis. */
@@ -55,10 +57,26 @@ export function toPlain(
   return new Copy(limits, errors).of(value, 0)
 }
 
+/** What a value of the copy takes beside its text, about. */
+const PART_BYTES = 16
+
+/** The same, and about how many bytes the copy has. */
+export function measuredPlain(
+  value: unknown,
+  limits: PlainLimits,
+  errors: (error: Error) => unknown,
+): { readonly plain: unknown; readonly size: number } {
+  const copy = new Copy(limits, errors)
+  const plain = copy.of(value, 0)
+  return { plain, size: copy.chars + copy.parts * PART_BYTES }
+}
+
 class Copy {
   private readonly limits: PlainLimits
   private readonly errors: ((error: Error) => unknown) | null
   private left: number
+  /** UTF-16 units copied so far. */
+  chars = 0
 
   constructor(limits: PlainLimits, errors: ((error: Error) => unknown) | null) {
     this.limits = limits
@@ -66,11 +84,27 @@ class Copy {
     this.left = limits.parts
   }
 
+  get parts(): number {
+    return this.limits.parts - this.left
+  }
+
+  private text(value: string): string {
+    const { chars, allChars } = this.limits
+    const text = boundedText(
+      value,
+      allChars === undefined ? chars : Math.max(1, Math.min(chars, allChars - this.chars)),
+    )
+    this.chars += text.length
+    // Nothing more is looked at.
+    if (allChars !== undefined && this.chars >= allChars) this.left = Math.min(this.left, 0)
+    return text
+  }
+
   of(value: unknown, depth: number): unknown {
     this.left -= 1
     switch (typeof value) {
       case 'string':
-        return boundedText(value, this.limits.chars)
+        return this.text(value)
       case 'number':
         return Number.isFinite(value) ? value : String(value)
       case 'boolean':
@@ -80,7 +114,7 @@ class Copy {
       case 'object':
         return value === null ? null : this.guarded(value, depth)
       case 'bigint':
-        return boundedText(String(value), this.limits.chars)
+        return this.text(String(value))
       default:
         return `[${typeof value}]`
     }
@@ -108,7 +142,7 @@ class Copy {
         break
       }
       const property = Object.getOwnPropertyDescriptor(value, key)
-      copy[boundedText(key, this.limits.chars)] =
+      copy[this.text(key)] =
         property !== undefined && 'value' in property ? this.of(property.value, depth + 1) : '[getter]'
     }
     return copy

@@ -6,8 +6,8 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { EnqueueOptions, JobContext, JobContract, JobLogger } from '../src/contract.ts'
 import { HoldfastError } from '../src/errors.ts'
-import { toFailure } from '../src/failure.ts'
 import type { RetryPolicy } from '../src/job.ts'
+import { loggedLine } from '../src/log-fields.ts'
 import { cloneProblem } from './clonable.ts'
 import type { LogLevel, RunMessage, ThreadContract, ThreadEnqueue } from './handler-protocol.ts'
 import type { MainLink, TaskScope } from './main-link.ts'
@@ -15,36 +15,28 @@ import { ThreadProgress, unsendable } from './thread-progress.ts'
 
 type Enqueued = Awaited<ReturnType<JobContext['enqueue']>>
 
-/** A log line must never fail its handler. An Error goes as a failure, which keeps the code and causes that a clone drops. */
-function loggable(value: unknown): unknown {
-  if (value instanceof Error) return toFailure(value)
-  if (cloneProblem(value, 'fields') === null) return value
-  try {
-    return JSON.parse(JSON.stringify(value))
-  } catch {
-    return '[cannot leave the thread]'
-  }
-}
+const SILENT = (): void => undefined
 
-function createLogger(scope: TaskScope, link: MainLink): JobLogger {
-  const at =
-    (level: LogLevel) =>
-    (fields: object | string, message?: string): void => {
-      if (typeof fields === 'string') link.log(scope, level, { fields: {}, message: fields })
-      else if (fields instanceof Error)
-        link.log(scope, level, { fields: { err: toFailure(fields) }, message: message ?? fields.message })
-      else {
-        const sendable = Object.entries(fields).map(([key, value]) => [key, loggable(value)])
-        link.log(scope, level, { fields: Object.fromEntries(sendable), message })
+/** A log line must never fail its handler, nor run code of what it says. */
+function createLogger(scope: TaskScope, link: MainLink, from: number): JobLogger {
+  const at = (level: LogLevel, index: number): JobLogger['info'] => {
+    if (index < from) return SILENT
+    return (first, second) => {
+      if (scope.isEnded) return
+      try {
+        link.log(scope, { level, ...loggedLine(first, second) })
+      } catch {
+        // Such as a value too deep for the stack that is left: it costs the line.
       }
     }
+  }
   return {
-    trace: at('trace'),
-    debug: at('debug'),
-    info: at('info'),
-    warn: at('warn'),
-    error: at('error'),
-    fatal: at('fatal'),
+    trace: at('trace', 0),
+    debug: at('debug', 1),
+    info: at('info', 2),
+    warn: at('warn', 3),
+    error: at('error', 4),
+    fatal: at('fatal', 5),
   }
 }
 
@@ -131,7 +123,7 @@ class ThreadContext implements JobContext<unknown> {
     this.metadata = message[13]
     this.traceId = message[14]
     this.context = setup.context
-    this.log = createLogger(scope, link)
+    this.log = createLogger(scope, link, message[16])
     let progress: ThreadProgress | null = null
     this.progress = (value) => {
       progress ??= new ThreadProgress(scope, link)

@@ -54,6 +54,8 @@ export type RunMessage = readonly [
   traceId: string | null,
   /** The thread says when the handler begins: a timeout must not count the start of a thread or the load of a module. */
   reportsStart: boolean,
+  /** The place in `LOG_LEVELS` of the lowest level that anybody wants: lines below it stay where they are. */
+  logFrom: number,
 ]
 
 /** A task that was given up before it could be sent. */
@@ -74,6 +76,8 @@ export type RunReply =
 export interface PortMessage {
   readonly type: 'holdfast.port'
   readonly port: MessagePort
+  /** One number in shared memory: the main thread adds the log lines it took. */
+  readonly taken: Int32Array
 }
 
 /** Main to a handler process, before and beside `MainMessage`: its modules first, then one run at a time. */

@@ -14,13 +14,18 @@ import type {
 } from './handler-protocol.ts'
 import { MainLink } from './main-link.ts'
 import { ModuleRunner } from './module-runner.ts'
-import { beginOutput, capOutput } from './output-cap.ts'
+import { beginOutput, capMessages, capOutput } from './output-cap.ts'
 
 capOutput()
 
 const channel = new MessageChannel()
-const runner = new ModuleRunner((workerData as ThreadData).modules, new MainLink(channel.port1))
-parentPort?.postMessage({ type: 'holdfast.port', port: channel.port2 } satisfies PortMessage, [channel.port2])
+const taken = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+const link = new MainLink(channel.port1, taken)
+const runner = new ModuleRunner((workerData as ThreadData).modules, link)
+parentPort?.postMessage({ type: 'holdfast.port', port: channel.port2, taken } satisfies PortMessage, [channel.port2])
+if (parentPort !== null) capMessages(parentPort)
+// A handler may end its thread while lines of it are held.
+process.once('exit', () => link.flush())
 
 /** What piscina calls for each task. */
 export function onTask(message: LoadMessage | RunMessage | VoidMessage): Promise<LoadReply | RunReply> {

@@ -4,7 +4,8 @@
  * the two travel on different ports: it is kept until that task begins or the main thread says to forget it.
  */
 import { HoldfastError } from '../src/errors.ts'
-import type { AbortReason, ErrorMessage, LogLevel, MainMessage, ThreadMessage } from './handler-protocol.ts'
+import type { AbortReason, ErrorMessage, MainMessage, ThreadMessage } from './handler-protocol.ts'
+import { type Line, LogWindow } from './log-window.ts'
 
 /** Unanswered calls of one thread. A handler that never awaits `progress` learns here that it is too fast. */
 const CALLS_MAX = 10_000
@@ -54,11 +55,15 @@ export class MainLink {
   readonly #port: MainPort
   readonly #calls = new Map<number, Call>()
   readonly #earlyAborts = new Map<number, AbortReason>()
+  /** Null for a process: its channel is read no faster than the main loop can. */
+  readonly #window: LogWindow | null
   #current: TaskScope | null = null
   #lastCall = 0
 
-  constructor(port: MainPort) {
+  /** `taken`: where the main thread counts the lines it took; null: their number has no limit. */
+  constructor(port: MainPort, taken: Int32Array | null = null) {
     this.#port = port
+    this.#window = taken === null ? null : new LogWindow(taken, (line) => this.#sendLine(line))
     port.on('message', (message: MainMessage) => this.#receive(message))
     port.unref()
   }
@@ -69,6 +74,17 @@ export class MainLink {
     if (reason !== undefined) scope.abort(new HoldfastError(reason.code, reason.message))
     this.#current = scope
     return scope
+  }
+
+  /** The handler is done: what it still has to say goes before its outcome. */
+  conclude(scope: TaskScope): void {
+    this.flush()
+    scope.onEnd()
+  }
+
+  /** Sends the lines that are held. */
+  flush(): void {
+    this.#window?.flush()
   }
 
   end(scope: TaskScope): void {
@@ -93,12 +109,20 @@ export class MainLink {
     return promise
   }
 
-  log(scope: TaskScope, level: LogLevel, entry: { fields: object; message: string | undefined }): void {
-    if (!scope.isEnded) this.#send(scope, { type: 'log', task: scope.task, level, ...entry })
+  /** Only the current attempt has lines: those of one that has ended are dropped. */
+  log(scope: TaskScope, line: Line): void {
+    if (scope !== this.#current) return
+    if (this.#window === null) this.#sendLine(line)
+    else this.#window.write(line)
   }
 
   started(scope: TaskScope): void {
     this.#send(scope, { type: 'started', task: scope.task })
+  }
+
+  #sendLine({ level, fields, message }: Line): void {
+    const scope = this.#current
+    if (scope !== null) this.#send(scope, { type: 'log', task: scope.task, level, fields, message })
   }
 
   #send(scope: TaskScope, message: ThreadMessage): void {

@@ -82,12 +82,13 @@ export class ModuleRunner {
       const context = createContext(scope, this.#link, { message, context: module.context })
       if (message[15]) this.#link.started(scope)
       const output = await module.handler(message[2], context)
-      scope.onEnd()
       const problem = cloneProblem(output, 'output')
+      this.#link.conclude(scope)
       return problem === null ? [scope.sent, output] : [scope.sent, undefined, { code: 'BAD_OUTPUT', message: problem }]
     } catch (error) {
-      scope.onEnd()
-      return [scope.sent, undefined, toFailure(error, readDelay)]
+      const failure = toFailure(error, readDelay)
+      this.#link.conclude(scope)
+      return [scope.sent, undefined, failure]
     } finally {
       this.#link.end(scope)
     }

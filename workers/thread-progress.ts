@@ -1,7 +1,7 @@
 /**
  * `ctx.progress` of one attempt in a thread: the first value goes to the main thread at once, what follows within an interval as
  * its latest value when that is over, or with the end of the attempt. So a handler that reports without end floods nobody.
- * Log lines are not gathered so: the last one before a thread dies is the one that is wanted.
+ * Log lines are not gathered so, see `log-window.ts`: the last one before a thread dies is the one that is wanted.
  */
 import { HoldfastError } from '../src/errors.ts'
 import { cloneProblem } from './clonable.ts'

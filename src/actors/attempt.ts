@@ -52,6 +52,10 @@ export interface AttemptEnvironment {
   ) => Promise<{ readonly id: JobId; readonly deduplicated: boolean }>
 }
 
+/** The lowest level of the lines that are stored; null: none is. */
+export const storedFrom = ({ notes, logLevel }: AttemptEnvironment): LogLevel | null =>
+  notes.keepLines === 0 ? null : logLevel
+
 /** The policy that a job without its own has by precedence: contract, queue, worker; null: the built-in default. */
 function inheritedRetry(env: AttemptEnvironment, job: ClaimedJob): RetryOption | null {
   return env.handlers.get(job.type)?.contract.retry ?? env.queueRetry.get(job.lane) ?? env.defaultRetry

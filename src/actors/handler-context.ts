@@ -7,7 +7,7 @@ import type { ClaimedJob } from '../backends/protocol/index.ts'
 import type { EnqueueOptions, JobContext, JobContract, JobLogger } from '../contract.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobId } from '../job.ts'
-import { type AttemptEnvironment, expectedAttempts } from './attempt.ts'
+import { type AttemptEnvironment, expectedAttempts, storedFrom } from './attempt.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { createJobLog } from './job-log.ts'
 import { lineText } from './log-line.ts'
@@ -85,8 +85,7 @@ export class HandlerContext implements JobContext<unknown> {
       worker_id: env.workerId,
       trace_id: job.traceId,
     })
-    if (env.notes.keepLines === 0) return child
-    return createJobLog(child, env.logLevel, (level, fields, message) => {
+    return createJobLog(child, storedFrom(env), (level, fields, message) => {
       // Not made for an attempt that is over: it could not be stored.
       if (!this.#owner.isOver)
         this.#owner.notes.log(lineText({ at: env.clock.now(), level, attempt: job.attempt, fields, message }))

@@ -12,13 +12,14 @@ import type { Failure, Payload } from '../job.ts'
 import { retentionIn } from '../retention.ts'
 import type { Member } from '../roster.ts'
 import { limitOf } from './abort-reason.ts'
-import { type AttemptEnvironment, expectedAttempts, settleFailure } from './attempt.ts'
+import { type AttemptEnvironment, settleFailure, storedFrom } from './attempt.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { check, failureOf, type Schema } from './foreign-value.ts'
-import { type AttemptOwner, HandlerContext, leaseEpochOf } from './handler-context.ts'
+import { type AttemptOwner, HandlerContext } from './handler-context.ts'
+import { lowestWanted } from './job-log.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
 import type { ThreadRun } from './thread-run.ts'
-import { AttemptServices } from './thread-services.ts'
+import { AttemptServices, threadJob } from './thread-services.ts'
 
 /** What a thread may take to start and to load its module before the timeout of an attempt counts anyway. */
 const THREAD_START_MS = 30_000
@@ -204,26 +205,14 @@ export class JobActor implements AttemptOwner, Member {
       this.failed(new HoldfastError('INTERNAL', 'a thread handler without a pool'))
       return
     }
-    const maxAttempts = expectedAttempts(env, job)
     this.thread = env.pool.run(
       {
         module: handler.module,
         isolation: handler.isolation,
         input,
         onStart: job.timeoutMs === null ? null : () => this.armTimeout(0),
-        job: {
-          jobId: job.id,
-          type: job.type,
-          lane: job.lane,
-          attempt: job.attempt,
-          maxAttempts,
-          isLastAttempt: job.attempt >= maxAttempts,
-          leaseEpoch: leaseEpochOf(job),
-          workerId: env.workerId,
-          deadlineAt: job.deadlineAt,
-          metadata: job.metadata,
-          traceId: job.traceId,
-        },
+        logFrom: lowestWanted(env.logger, storedFrom(env)),
+        job: threadJob(env, job),
       },
       new AttemptServices(this),
     )

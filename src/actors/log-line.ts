@@ -3,6 +3,7 @@
  * run for it; what is too much is left out, and the line says so.
  */
 import { toFailure } from '../failure.ts'
+import { asRecord, isError as isErrorValue } from '../log-fields.ts'
 import { boundedBytes, toPlain } from '../plain-data.ts'
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
@@ -25,21 +26,16 @@ export interface LineSource {
 /** The text that a store is given. */
 export function lineText({ at, level, attempt, fields, message }: LineSource): string {
   const head = { at, level, attempt }
-  const isError = fields instanceof Error
+  const isError = isErrorValue(fields)
   const own = isError ? { err: fields } : typeof fields === 'object' ? fields : {}
   const said = message ?? (isError ? toFailure(fields).message : typeof fields === 'object' ? '' : fields)
   const whole = typeof said === 'string' ? said : shownValue(said)
   const msg = boundedBytes(whole, MESSAGE_BYTES_MAX)
   const kept = asRecord(toPlain(own, FIELDS, shownError))
   const text = JSON.stringify({ ...head, msg, fields: kept })
-  const isCut = msg !== whole.toWellFormed()
+  // A long one is not looked through.
+  const isCut = whole.length > MESSAGE_BYTES_MAX || msg !== whole.toWellFormed()
   return fits(text) && !isCut ? text : shortened({ ...head, msg }, Object.entries(kept))
-}
-
-/** What is an object for the handler and nothing with names as data, such as a date, is given one. */
-function asRecord(plain: unknown): Readonly<Record<string, unknown>> {
-  if (plain === null || plain === undefined) return {}
-  return typeof plain === 'object' && !Array.isArray(plain) ? { ...plain } : { value: plain }
 }
 
 /** A message that is no text. */

@@ -52,7 +52,7 @@ export class ThreadHost extends ModuleHost {
     super(options)
     const { isolation, hrefs } = options
     this.#threadsWarm = this.warm
-    this.#links = new ThreadLinks(this.runs, () => this.#onPort())
+    this.#links = new ThreadLinks(this.runs, options.timers, () => this.#onPort())
     const { Piscina, queueOptionsSymbol } = loadPiscina()
     this.#queueOptions = queueOptionsSymbol
     this.#piscina = new Piscina({

@@ -18,6 +18,8 @@ export interface ThreadTask {
   readonly job: ThreadJob
   /** Told when the handler begins, which may be long after `run`: a thread has to start and the module to load first. */
   readonly onStart: (() => void) | null
+  /** The place in `LOG_LEVELS` of the lowest level of lines that anybody wants. */
+  readonly logFrom: number
 }
 
 /** What a handler's `ctx` does in a thread is answered by these on the main thread. */
@@ -139,6 +141,7 @@ export function runMessage(run: PoolRun): RunMessage {
     job.metadata,
     job.traceId,
     task.onStart !== null,
+    task.logFrom,
   ]
 }
 

@@ -7,6 +7,9 @@ const POSTGRES = 'src/backends/postgres'
 const NOTES = 'test/runtime/notes.test.ts'
 const RESULTS = 'test/runtime/results.test.ts'
 const FAILURE = 'test/model/failure.test.ts'
+const LOG_WINDOW = 'test/pool/log-window.test.ts'
+const LOG_FLOOD = 'test/pool/log-flood.test.ts'
+const MEMORY = 'test/conformance/memory.test.ts'
 const SQLITE_MODEL = 'test/sqlite/model.test.ts'
 const SQLITE_STORE = 'test/sqlite/store.test.ts'
 const POSTGRES_MODEL = 'test/postgres/model.test.ts'
@@ -132,5 +135,44 @@ export const RESULT_MUTANTS = [
     find: 'TRUSTED_GETTERS.has(property.get)',
     replace: 'property.get !== undefined',
     suites: [FAILURE],
+  },
+  {
+    name: 'log-lines-of-a-thread-without-limit',
+    file: 'workers/log-window.js',
+    find: 'this.#held.length === 0 && this.#room > 0',
+    replace: 'true',
+    suites: [LOG_WINDOW],
+    second: [LOG_FLOOD],
+  },
+  {
+    name: 'log-lines-left-out-without-a-word',
+    file: 'workers/log-window.js',
+    find: 'this.#leftOut += from;',
+    replace: '',
+    suites: [LOG_WINDOW],
+  },
+  {
+    name: 'log-lines-taken-are-not-counted',
+    file: 'src/actors/thread-link.js',
+    find: 'Atomics.add(lines.taken, 0, lines.fresh);',
+    replace: ';',
+    suites: [LOG_FLOOD],
+    only: 'a burst',
+  },
+  {
+    name: 'log-lines-held-at-the-exit-of-a-thread',
+    file: 'workers/handler-worker.js',
+    find: "process.once('exit', () => link.flush());",
+    replace: '',
+    suites: [LOG_FLOOD],
+    only: 'a thread that exits',
+  },
+  {
+    name: 'logger-is-given-what-was-logged',
+    file: 'src/actors/job-log.js',
+    find: 'const { fields, message } = loggedLine(first, second);\n    if (message === undefined)',
+    replace: 'const { fields, message } = { fields: first, message: second };\n    if (message === undefined)',
+    suites: [MEMORY],
+    only: 'O8 fail no attempt inline',
   },
 ]

@@ -133,6 +133,13 @@ describe.each(['thread', 'process'] as const)('in a %s', (isolation) => {
       expect(dying.seen.logs).toEqual([{ level: 'fatal', fields: {}, message: 'last words' }])
     })
 
+    it('below the level that anybody wants does not leave', async () => {
+      const { services, seen } = recorder()
+      const quiet = task({ act: 'logsEveryLevel' }, { isolation: pool.isolation, logFrom: 3 })
+      expect(output(await pool.actor.run(quiet, services).outcome)).toBeUndefined()
+      expect(seen.logs.map(({ level }) => level)).toEqual(['warn', 'error', 'fatal'])
+    })
+
     it('that throws on the main thread costs the line only', async () => {
       const { services } = recorder({
         log: () => {

@@ -10,12 +10,14 @@ import {
   type Worker,
   type WorkerOptions,
 } from 'holdfast'
+import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
 import type { Backend } from '#dist/src/backends/backend.js'
 import type { MessageType } from '#dist/src/backends/protocol/index.js'
 import type { SuiteContext } from '../conformance/harness.ts'
 import { codeOf, eventually, gate, within } from '../support/event.ts'
 import { over } from '../support/faulty-backend.ts'
+import { hostileLogs } from '../support/hostile-logs.mjs'
 
 const task = defineJob<string, unknown>('task')
 const THREADS = new URL('../support/handlers/conformance.mjs', import.meta.url)
@@ -126,6 +128,33 @@ export function logSuite({ harness }: SuiteContext): void {
       expect(unicode?.msg).toBe('\u2028 \ufffd 𝒳 \u0000\n')
       expect(calls).toBe(0)
     })
+
+    for (const [where, handler] of [
+      [
+        'inline',
+        handle(task, (_, ctx) => {
+          const { seen, values } = hostileLogs()
+          for (const said of values) Reflect.apply(ctx.log.error, ctx.log, said)
+          return seen.ran
+        }),
+      ],
+      ['in a thread', inThread(task, THREADS)],
+      ['in a process', inThread(task, THREADS, { isolation: 'process' })],
+    ] as const) {
+      it(`O8 fail no attempt ${where}, whatever is logged, and run no code of it for a logger either`, async () => {
+        const written: string[] = []
+        const logger = pino({ level: 'error' }, { write: (line: string) => written.push(line) })
+        const hf = await client().connect({ logger })
+        const worker = await client().worker(hf, { handlers: [handler] })
+        const job = await hf.enqueue('task', where === 'inline' ? 'x' : { act: 'saysOddThings' }, {
+          retry: retry.none(),
+        })
+        expect(await within(job.result(), 'the job ends')).toBe(0)
+        await worker.stop()
+        const expected = hostileLogs().values.length
+        expect([written.length, (await hf.logs(job.id)).length]).toEqual([expected, expected])
+      })
+    }
 
     it('WS-52 go with their job, and no list shows them', async () => {
       const hf = await client().connect({ keepCompleted: 1_000 })

@@ -42,6 +42,7 @@ export function task(input: unknown, overrides: Partial<ThreadTask> = {}): Threa
     isolation: plain.isolation,
     input,
     onStart: null,
+    logFrom: 0,
     job: {
       jobId: 'mail/01',
       type: 'test',

@@ -1,5 +1,6 @@
 // A handler module that does what its input says: echo, end its thread, end it until an attempt, talk, or compute without end.
 import { execSync } from 'node:child_process'
+import { hostileLogs } from '../hostile-logs.mjs'
 
 const acts = {
   echo: ({ value }) => value,
@@ -28,6 +29,11 @@ const acts = {
   talks: ({ value: n, lines }, ctx) => {
     for (let line = 0; line < lines; line += 1) ctx.log.info(`${n}: ${line}`)
     for (let done = 0; done < 1000; done += 1) ctx.progress({ n, done })
+  },
+  saysOddThings: (_input, ctx) => {
+    const { seen, values } = hostileLogs()
+    for (const said of values) ctx.log.error(...said)
+    return seen.ran
   },
   lastWords: (_input, ctx) => {
     ctx.log.fatal('last words')

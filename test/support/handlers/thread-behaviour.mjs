@@ -121,7 +121,25 @@ const acts = {
     ctx.log.error(Object.assign(new Error('logged'), { code: 'E_LOGGED', fn: () => 1 }))
     ctx.log.debug({ odd: new Money(), worse: () => 1, err: new Error('inner') }, 'odd fields')
   },
-  logsThenExits: (_input, ctx) => {
+  logsWithoutPause: (input, ctx) => {
+    for (let line = 0; line < input.lines; line += 1) ctx.log.info({ line }, 'a line')
+  },
+  logsInPortions: async (input, ctx) => {
+    for (let line = 0; line < input.lines; line += 1) {
+      ctx.log.info({ line }, 'a line')
+      if (line % 200 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+  },
+  logsBurstThenWaits: async (input, ctx) => {
+    for (let line = 0; line < input.lines; line += 1) ctx.log.info({ line }, 'a line')
+    await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve))
+  },
+  howItPosts: () => parentPort.postMessage.name,
+  logsEveryLevel: (_input, ctx) => {
+    for (const level of ['trace', 'debug', 'info', 'warn', 'error', 'fatal']) ctx.log[level](level)
+  },
+  logsThenExits: (input, ctx) => {
+    for (let line = 0; line < input.lines; line += 1) ctx.log.info(`line ${line}`)
     ctx.log.fatal('last words')
     process.exit(3)
   },
