@@ -8,10 +8,10 @@ import type { EnqueueOptions, JobContext, JobContract, JobLogger } from '../src/
 import { HoldfastError } from '../src/errors.ts'
 import type { RetryPolicy } from '../src/job.ts'
 import { loggedLine } from '../src/log-fields.ts'
-import { cloneProblem } from './clonable.ts'
+import { sendable } from './clonable.ts'
 import type { LogLevel, RunMessage, ThreadContract, ThreadEnqueue } from './handler-protocol.ts'
 import type { MainLink, TaskScope } from './main-link.ts'
-import { ThreadProgress, unsendable } from './thread-progress.ts'
+import { ThreadProgress } from './thread-progress.ts'
 
 type Enqueued = Awaited<ReturnType<JobContext['enqueue']>>
 
@@ -71,12 +71,11 @@ async function enqueue(scope: TaskScope, link: MainLink, call: EnqueueCall): Pro
   }
   const options: ThreadEnqueue = {
     contract: contract === null ? null : plainContract(contract),
-    options: call.options ?? null,
+    options: (sendable(call.options, 'options') as EnqueueOptions | undefined) ?? null,
   }
-  const problem = cloneProblem(call.input, 'input') ?? cloneProblem(options.options, 'options')
-  if (problem !== null) throw unsendable(problem)
+  const input = sendable(call.input, 'input')
   const { task } = scope
-  const reply = link.call(scope, (id) => ({ type: 'enqueue', task, call: id, jobType, input: call.input, options }))
+  const reply = link.call(scope, (id) => ({ type: 'enqueue', task, call: id, jobType, input, options }))
   return (await reply) as Enqueued
 }
 

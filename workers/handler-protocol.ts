@@ -56,6 +56,8 @@ export type RunMessage = readonly [
   reportsStart: boolean,
   /** The place in `LOG_LEVELS` of the lowest level that anybody wants: lines below it stay where they are. */
   logFrom: number,
+  /** By the clock that all threads and processes of a machine share: from then on the handler is not called. */
+  startBefore: number | null,
 ]
 
 /** A task that was given up before it could be sent. */
@@ -117,9 +119,13 @@ export interface ThreadEnqueue {
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
 
-/** Thread to main. `task` says for which attempt, `call` which answer belongs to it. */
+/**
+ * Thread to main. `task` says for which attempt, `call` which answer belongs to it. `unbegun`: it was aborted while its module
+ * loads, so the handler will not be called; its outcome comes when the module is there.
+ */
 export type ThreadMessage =
   | { readonly type: 'started'; readonly task: number }
+  | { readonly type: 'unbegun'; readonly task: number }
   | { readonly type: 'progress'; readonly task: number; readonly call: number; readonly value: unknown }
   | {
       readonly type: 'enqueue'

@@ -17,11 +17,18 @@ export class TaskScope {
   isEnded = false
   /** Sends what is still to be said. */
   onEnd: () => void = () => undefined
+  /** Told of the abort, before anybody can listen to the signal. */
+  onAbort: () => void = () => undefined
   #reason: HoldfastError | null = null
   #controller: AbortController | null = null
 
   constructor(task: number) {
     this.task = task
+  }
+
+  /** Why the attempt is over; null while it is not. */
+  get reason(): HoldfastError | null {
+    return this.#reason
   }
 
   get signal(): AbortSignal {
@@ -35,6 +42,7 @@ export class TaskScope {
   abort(reason: HoldfastError): void {
     if (this.isEnded || this.#reason !== null) return
     this.#reason = reason
+    this.onAbort()
     this.#controller?.abort(reason)
   }
 }
@@ -118,6 +126,10 @@ export class MainLink {
 
   started(scope: TaskScope): void {
     this.#send(scope, { type: 'started', task: scope.task })
+  }
+
+  unbegun(scope: TaskScope): void {
+    this.#send(scope, { type: 'unbegun', task: scope.task })
   }
 
   #sendLine({ level, fields, message }: Line): void {

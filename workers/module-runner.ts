@@ -2,15 +2,19 @@
  * Loads handler modules and runs one attempt at a time, in a thread as in a process. Whatever a handler does short of ending its
  * thread or process comes back as data, never as an exception. Owned by `handler-worker.ts` and `handler-process.ts`.
  */
+
+import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { sharedMonotonic } from '../src/clock.ts'
 import { parseDuration } from '../src/config.ts'
 import type { JobContext } from '../src/contract.ts'
 import { HoldfastError } from '../src/errors.ts'
 import { toFailure } from '../src/failure.ts'
-import { cloneProblem } from './clonable.ts'
+import type { Failure } from '../src/job.ts'
+import { sendable } from './clonable.ts'
 import { createContext } from './handler-context.ts'
 import type { LoadMessage, LoadReply, RunMessage, RunReply } from './handler-protocol.ts'
-import type { MainLink } from './main-link.ts'
+import type { MainLink, TaskScope } from './main-link.ts'
 
 interface LoadedModule {
   readonly handler: (input: unknown, context: JobContext<unknown>) => unknown
@@ -55,6 +59,23 @@ const readDelay = (value: unknown): number | undefined => {
   }
 }
 
+/** Nothing begins once its attempt is over, nor after its deadline, of which the main thread may be too busy to tell. */
+function requireTime(scope: TaskScope, startBefore: number | null): void {
+  if (scope.reason !== null) throw scope.reason
+  if (startBefore !== null && sharedMonotonic() >= startBefore) {
+    throw new HoldfastError('DEADLINE_EXCEEDED', 'the deadline of the job passed before its handler began')
+  }
+}
+
+/** An output that cannot be sent is the fault of the handler, and no reason to end its thread. */
+function readOutput(output: unknown): readonly [output: unknown] | readonly [output: undefined, failure: Failure] {
+  try {
+    return [sendable(output, 'output')]
+  } catch (error) {
+    return [undefined, { code: 'BAD_OUTPUT', message: toFailure(error).message }]
+  }
+}
+
 /** The modules of one thread or process. */
 export class ModuleRunner {
   readonly #modules: readonly string[]
@@ -78,13 +99,13 @@ export class ModuleRunner {
   async run(message: RunMessage): Promise<RunReply> {
     const scope = this.#link.begin(message[0], message[3])
     try {
-      const module = this.#loaded[message[1]] ?? (await this.#load(message[1]))
+      requireTime(scope, message[17])
+      const module = this.#loaded[message[1]] ?? (await this.#loadFor(scope, message))
       const context = createContext(scope, this.#link, { message, context: module.context })
       if (message[15]) this.#link.started(scope)
-      const output = await module.handler(message[2], context)
-      const problem = cloneProblem(output, 'output')
+      const outcome = readOutput(await module.handler(message[2], context))
       this.#link.conclude(scope)
-      return problem === null ? [scope.sent, output] : [scope.sent, undefined, { code: 'BAD_OUTPUT', message: problem }]
+      return [scope.sent, ...outcome]
     } catch (error) {
       const failure = toFailure(error, readDelay)
       this.#link.conclude(scope)
@@ -92,6 +113,18 @@ export class ModuleRunner {
     } finally {
       this.#link.end(scope)
     }
+  }
+
+  /** What came in meanwhile is heard before the handler may begin: a `setup()` can block its thread for long. */
+  async #loadFor(scope: TaskScope, message: RunMessage): Promise<LoadedModule> {
+    scope.onAbort = () => this.#link.unbegun(scope)
+    const module = await this.#load(message[1])
+    // The loop looks for messages between the one and the other.
+    await setImmediate()
+    await setImmediate()
+    requireTime(scope, message[17])
+    scope.onAbort = () => undefined
+    return module
   }
 
   /** A failed `setup()` is tried again by the next attempt; the module itself is imported once. */

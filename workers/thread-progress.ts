@@ -3,8 +3,8 @@
  * its latest value when that is over, or with the end of the attempt. So a handler that reports without end floods nobody.
  * Log lines are not gathered so, see `log-window.ts`: the last one before a thread dies is the one that is wanted.
  */
-import { HoldfastError } from '../src/errors.ts'
-import { cloneProblem } from './clonable.ts'
+import type { HoldfastError } from '../src/errors.ts'
+import { sendable } from './clonable.ts'
 import type { MainLink, TaskScope } from './main-link.ts'
 
 const INTERVAL_MS = 250
@@ -23,14 +23,18 @@ export class ThreadProgress {
     scope.onEnd = () => this.#flush()
   }
 
-  report(value: unknown): Promise<void> {
-    const problem = cloneProblem(value, 'progress')
-    if (problem !== null) return rejected(unsendable(problem))
+  report(reported: unknown): Promise<void> {
+    // A copy of it as it is now: the handler may go on to change it.
+    let value: unknown
+    try {
+      value = sendable(reported, 'progress')
+    } catch (error) {
+      return rejected(error)
+    }
     if (this.#lost !== null) return rejected(this.#lost)
     const waitMs = this.#sentAt + INTERVAL_MS - performance.now()
     if (waitMs <= 0 || this.#scope.isEnded) return this.#send(value)
-    // As it is now: the handler may go on to change it.
-    this.#latest = { value: typeof value === 'object' ? structuredClone(value) : value }
+    this.#latest = { value }
     this.#timer ??= setTimeout(() => this.#flush(), waitMs).unref()
     return Promise.resolve()
   }
@@ -54,12 +58,8 @@ export class ThreadProgress {
 }
 
 /** A rejection that nobody has to await: a handler may drop the promise without ending its thread. */
-export function rejected(error: HoldfastError): Promise<never> {
+function rejected(error: unknown): Promise<never> {
   const promise = Promise.reject(error)
   promise.catch(() => undefined)
   return promise
-}
-
-export function unsendable(problem: string): HoldfastError {
-  return new HoldfastError('INVALID_PAYLOAD', problem, { details: { path: problem.slice(0, problem.indexOf(':')) } })
 }

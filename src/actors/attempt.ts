@@ -2,6 +2,7 @@
  * What the attempts of one worker share: its handlers, policies, retention and the ways out of a handler.
  * Plain data and functions, made once by the runtime and read by every job actor.
  */
+import { encodeValue } from '../backends/codec.ts'
 import type { ClaimedJob, Settlement } from '../backends/protocol/index.ts'
 import { type Budget, decideFailure } from '../backends/rules.ts'
 import { type Clock, type Timers, withDeadline } from '../clock.ts'
@@ -110,6 +111,27 @@ async function askPolicy(
 ): Promise<unknown> {
   const { id: jobId, type, lane, attempt, metadata } = job
   return await policy(failure, { jobId, type, lane, attempt, metadata, context: env.context as object })
+}
+
+interface Success {
+  readonly output: unknown
+  readonly durationMs: number
+}
+
+/** The settlement of an attempt that succeeded; throws what is wrong with its output. */
+export function settleSuccess(env: AttemptEnvironment, job: ClaimedJob, { output, durationMs }: Success): Settlement {
+  const { id, token, keepResultMs } = job
+  const keepMs = retentionIn(env.retention, job.lane).completedMs
+  const isKept = keepMs !== 0 && keepResultMs !== 0
+  const encoded = isKept ? encodeValue(output, 'output', env.payloadBytesMax) : null
+  return { kind: 'complete', id, token, durationMs, keepMs, output: encoded, keepOutputMs: keepResultMs }
+}
+
+/** The settlement of an attempt that is given back, uncharged. */
+export function settleRelease(env: AttemptEnvironment, job: ClaimedJob, durationMs: number): Settlement {
+  const { id, token, lane } = job
+  const keepMs = retentionIn(env.retention, lane).cancelledMs
+  return { kind: 'release', id, token, durationMs, keepMs, started: true }
 }
 
 /** The settlement of a failed attempt, as the rules decide it. */

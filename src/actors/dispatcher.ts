@@ -248,7 +248,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private admit(jobs: readonly ClaimedJob[], claimedAt: number): void {
     const { env, keeper } = this.options
     const onOver: JobHooks['onOver'] = (actor, settlement) => this.tell({ type: 'over', actor, settlement })
-    const hooks: JobHooks = { claimedAt, onOver, onLimited: (actor, untilMs) => keeper.limit(actor, untilMs) }
+    const hooks: JobHooks = { claimedAt, onOver, keeper }
     const now = env.clock.monotonic()
     for (const job of jobs) {
       const actor = new JobActor(job, env, hooks)

@@ -12,6 +12,9 @@ const readDelay = (value: unknown): number | undefined => {
   }
 }
 
+export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+
 export type Schema = NonNullable<JobContract['input']>
 
 /** What a handler threw, as data. */

@@ -1,25 +1,25 @@
 /**
  * One lease: runs the handler once, inline or in a thread, and turns whatever happens into one settlement.
- * States: `running` (the handler was called), `aborting` (its signal fired, the grace is running), `over` (the settlement
- * is decided; what the handler still does changes nothing). It never throws and calls `onOver` exactly once.
+ * States: `held` (granted), `checking` (its input is), `begun` (the handler was called, or is on its way to a thread), `aborting` (its signal
+ * fired, the grace is running), `over` (the settlement is decided; what the handler still does changes nothing). What is aborted before
+ * its handler begins is over at once, and no handler begins after the attempt's time. It never throws and calls `onOver` exactly once.
  */
-import { decodeValue, encodeValue } from '../backends/codec.ts'
+import { decodeValue } from '../backends/codec.ts'
 import type { ClaimedJob, Settlement } from '../backends/protocol/index.ts'
 import type { TimerHandle } from '../clock.ts'
 import type { Handler, InlineHandler, ThreadHandler } from '../contract.ts'
 import { HoldfastError } from '../errors.ts'
-import type { Failure, Payload } from '../job.ts'
-import { retentionIn } from '../retention.ts'
+import type { Failure } from '../job.ts'
 import type { Member } from '../roster.ts'
 import { limitOf } from './abort-reason.ts'
-import { type AttemptEnvironment, settleFailure, storedFrom } from './attempt.ts'
+import { type AttemptEnvironment, settleFailure, settleRelease, settleSuccess } from './attempt.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
-import { check, failureOf, type Schema } from './foreign-value.ts'
+import { check, failureOf, isThenable, type Schema } from './foreign-value.ts'
 import { type AttemptOwner, HandlerContext } from './handler-context.ts'
-import { lowestWanted } from './job-log.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
 import type { ThreadRun } from './thread-run.ts'
-import { AttemptServices, threadJob } from './thread-services.ts'
+import { AttemptServices } from './thread-services.ts'
+import { threadTask } from './thread-task.ts'
 
 /** What a thread may take to start and to load its module before the timeout of an attempt counts anyway. */
 const THREAD_START_MS = 30_000
@@ -30,19 +30,19 @@ export type OverListener = (actor: JobActor, settlement: Settlement | null) => v
 export interface JobHooks {
   readonly claimedAt: number
   readonly onOver: OverListener
-  /** Told the monotonic time at which the attempt's own time is over, grace included: nobody renews beyond it. */
-  readonly onLimited: (actor: JobActor, untilMs: number) => void
+  /** Told the monotonic time at which the attempt's own time is over, grace included; asked before a handler begins late. */
+  readonly keeper: {
+    limit(actor: JobActor, untilMs: number): void
+    afterGap(): Promise<void> | null
+  }
 }
-
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 
 export class JobActor implements AttemptOwner, Member {
   readonly job: ClaimedJob
   readonly env: AttemptEnvironment
   private startedAt: number
   private readonly claimedAt: number
-  private hasStarted = false
+  private phase: 'held' | 'checking' | 'begun' = 'held'
   readonly lifecycle: Lifecycle
   /** Monotonic time before the request that last granted or renewed the lease was sent; kept by the lease keeper. */
   leaseConfirmedAt: number
@@ -56,6 +56,7 @@ export class JobActor implements AttemptOwner, Member {
   private abortReason: HoldfastError | null = null
   private controller: AbortController | null = null
   private timer: TimerHandle = null
+  private limit: { readonly reason: HoldfastError; readonly at: number } | null = null
   private thread: ThreadRun | null = null
   private ranMs: number | null = null
   /** Settles when an inline handler that awaits has ended. */
@@ -93,7 +94,7 @@ export class JobActor implements AttemptOwner, Member {
   }
 
   start(startedAt: number): void {
-    this.hasStarted = true
+    this.phase = 'checking'
     this.startedAt = startedAt
     if (this.abortReason !== null) {
       this.failed(this.abortReason)
@@ -132,11 +133,24 @@ export class JobActor implements AttemptOwner, Member {
     if (this.isOver || (this.abortReason !== null && reason.code !== 'LEASE_LOST')) return
     this.abortReason = reason
     // A job that is held without having been started ends the moment it is.
-    if (!this.hasStarted) return
+    if (this.phase === 'held') return
+    if (this.phase === 'checking') {
+      this.failed(reason)
+      return
+    }
     this.controller?.abort(reason)
     this.thread?.abort({ code: reason.code, message: reason.message })
     this.env.timers.clear(this.timer)
     this.timer = this.env.timers.set(() => this.graceIsOver(reason), this.env.killGraceMs)
+  }
+
+  /** Its thread will not call the handler: nobody waits until the module is loaded, which has its grace all the same. */
+  private unbegun(): void {
+    const { thread, env } = this
+    if (thread === null || this.isOver || this.abortReason === null) return
+    const grace = env.timers.set(() => thread.kill(), env.killGraceMs, true)
+    void thread.outcome.then(() => env.timers.clear(grace))
+    this.failed(this.abortReason)
   }
 
   private graceIsOver(reason: HoldfastError): void {
@@ -162,16 +176,22 @@ export class JobActor implements AttemptOwner, Member {
       this.failed(reason)
       return
     }
+    const at = this.env.clock.monotonic() + waitMs
+    this.limit = { reason, at }
     this.timer = this.env.timers.set(() => this.abort(reason), waitMs)
-    this.hooks.onLimited(this, this.env.clock.monotonic() + waitMs + this.env.killGraceMs)
+    this.hooks.keeper.limit(this, at + this.env.killGraceMs)
   }
 
   private validate(schema: Schema, handler: Handler<unknown>, input: unknown): void {
     check(schema, input).then(
       (checked) => {
         if (this.isOver) return
-        if ('value' in checked) this.run(handler, checked.value)
-        else {
+        if ('value' in checked) {
+          // The loop may have stood still meanwhile.
+          const renewal = this.hooks.keeper.afterGap()
+          if (renewal === null) this.run(handler, checked.value)
+          else void renewal.then(() => this.run(handler, checked.value))
+        } else {
           const message = `the input does not satisfy the schema of '${this.job.type}': ${checked.problem}`
           this.fail({ code: 'BAD_PAYLOAD', message })
         }
@@ -181,6 +201,13 @@ export class JobActor implements AttemptOwner, Member {
   }
 
   private run(handler: Handler<unknown>, input: unknown): void {
+    if (this.isOver) return
+    // Its timer may be late: what came before has taken the loop for itself.
+    if (this.limit !== null && this.env.clock.monotonic() >= this.limit.at) {
+      this.abort(this.limit.reason)
+      return
+    }
+    this.phase = 'begun'
     if (handler.kind === 'thread') this.runInThread(handler, input)
     else this.runInline(handler, input)
   }
@@ -205,18 +232,14 @@ export class JobActor implements AttemptOwner, Member {
       this.failed(new HoldfastError('INTERNAL', 'a thread handler without a pool'))
       return
     }
+    const calls = {
+      onStart: job.timeoutMs === null ? null : () => this.armTimeout(0),
+      onUnbegun: () => this.unbegun(),
+    }
     this.thread = env.pool.run(
-      {
-        module: handler.module,
-        isolation: handler.isolation,
-        input,
-        onStart: job.timeoutMs === null ? null : () => this.armTimeout(0),
-        logFrom: lowestWanted(env.logger, storedFrom(env)),
-        job: threadJob(env, job),
-      },
+      threadTask(handler, input, { job, env, claimedAt: this.claimedAt, calls }),
       new AttemptServices(this),
     )
-    if (this.abortReason !== null) this.thread.abort({ code: this.abortReason.code, message: this.abortReason.message })
     void this.thread.outcome.then((outcome) => {
       if (outcome.kind === 'succeeded') this.succeeded(outcome.output)
       else this.ended(outcome.failure)
@@ -250,25 +273,14 @@ export class JobActor implements AttemptOwner, Member {
 
   private complete(output: unknown): void {
     if (this.isOver) return
-    const { job, env } = this
-    const keepMs = retentionIn(env.retention, job.lane).completedMs
-    const isKept = keepMs !== 0 && job.keepResultMs !== 0
-    let encoded: Payload | null = null
+    let settlement: Settlement
     try {
-      if (isKept) encoded = encodeValue(output, 'output', env.payloadBytesMax)
+      settlement = settleSuccess(this.env, this.job, { output, durationMs: this.elapsed() })
     } catch (error) {
       this.fail({ ...failureOf(error), code: 'BAD_OUTPUT' })
       return
     }
-    this.end({
-      kind: 'complete',
-      id: job.id,
-      token: job.token,
-      durationMs: this.elapsed(),
-      keepMs,
-      output: encoded,
-      keepOutputMs: job.keepResultMs,
-    })
+    this.end(settlement)
   }
 
   private failed(error: unknown): void {
@@ -278,7 +290,6 @@ export class JobActor implements AttemptOwner, Member {
   /** An attempt that did not succeed: why it was stopped, if it was, outweighs what the handler threw. */
   private ended(failure: Failure): void {
     if (this.isOver) return
-    const { job, env } = this
     const reason = this.abortReason
     switch (reason?.code) {
       case undefined:
@@ -288,14 +299,7 @@ export class JobActor implements AttemptOwner, Member {
         this.end(null)
         return
       case 'SHUTTING_DOWN':
-        this.end({
-          kind: 'release',
-          id: job.id,
-          token: job.token,
-          durationMs: this.elapsed(),
-          keepMs: retentionIn(env.retention, job.lane).cancelledMs,
-          started: true,
-        })
+        this.end(settleRelease(this.env, this.job, this.elapsed()))
         return
       default:
         this.fail({

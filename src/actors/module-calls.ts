@@ -13,7 +13,7 @@ export function isThreadMessage(value: unknown): value is ThreadMessage {
   if (typeof value !== 'object' || value === null || !('type' in value)) return false
   const fields = value as Readonly<Record<string, unknown>>
   if (typeof fields.task !== 'number') return false
-  if (fields.type === 'started') return true
+  if (fields.type === 'started' || fields.type === 'unbegun') return true
   if (fields.type === 'log') {
     const isText = fields.message === undefined || typeof fields.message === 'string'
     return isText && LEVELS.has(fields.level) && typeof fields.fields === 'object' && fields.fields !== null
@@ -32,6 +32,7 @@ type Post = (message: MainMessage) => void
 /** Serves one message of a run in flight; the answer goes out by `post`, which may be to somebody who is gone. */
 export function serveMessage(run: PoolRun, message: ThreadMessage, post: Post): void {
   if (message.type === 'started') run.parts.task.onStart?.()
+  else if (message.type === 'unbegun') run.parts.task.onUnbegun?.()
   else if (message.type === 'log') log(run, message)
   else answer(message.call, serve(run, message), post)
 }
@@ -44,7 +45,10 @@ function log(run: PoolRun, message: ThreadMessage & { type: 'log' }): void {
   }
 }
 
-async function serve(run: PoolRun, message: Exclude<ThreadMessage, { type: 'log' | 'started' }>): Promise<unknown> {
+async function serve(
+  run: PoolRun,
+  message: Exclude<ThreadMessage, { type: 'log' | 'started' | 'unbegun' }>,
+): Promise<unknown> {
   if (message.type === 'progress') return run.parts.services.progress(message.value)
   const { id, deduplicated } = await run.parts.services.enqueue(message.jobType, message.input, message.options)
   return { id, deduplicated }

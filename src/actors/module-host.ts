@@ -20,6 +20,7 @@ import {
   type ThreadRun,
   type ThreadServices,
   type ThreadTask,
+  takenBack,
 } from './thread-run.ts'
 
 /** Threads and processes beyond the warm ones end after this long without work. */
@@ -83,7 +84,7 @@ export abstract class ModuleHost implements RunOwner {
   drop(run: PoolRun): void {
     const index = this.queue.indexOf(run)
     if (index >= 0) this.queue.splice(index, 1)
-    this.settle(run, crashOf(run, null), 0)
+    this.settle(run, takenBack(run), 0)
   }
 
   /** The slot is free when its thread or process is gone, or does not go: then it is lost, and another takes its place. */

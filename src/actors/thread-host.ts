@@ -23,7 +23,7 @@ import {
 } from './module-host.ts'
 import { handlerEnvironment } from './thread-environment.ts'
 import { ThreadLinks } from './thread-link.ts'
-import { crashOf, PoolRun, runMessage } from './thread-run.ts'
+import { crashOf, PoolRun, runMessage, takenBack } from './thread-run.ts'
 
 type Library = typeof import('piscina')
 type Balancer = NonNullable<ConstructorParameters<typeof Piscina>[0]>['loadBalancer'] & {}
@@ -99,8 +99,14 @@ export class ThreadHost extends ModuleHost {
     if (seen < this.#threadsWarm) await ports
   }
 
+  /** What still stands in piscina's queue, while a thread comes up, need not wait for it. */
   abort(run: PoolRun): void {
-    this.#links.abort(run)
+    if (run.thread.id !== null) {
+      this.#links.abort(run)
+      return
+    }
+    run.endTask()
+    this.over(run, takenBack(run), 0)
   }
 
   protected send(run: PoolRun): void {

@@ -16,10 +16,14 @@ export interface ThreadTask {
   readonly isolation: Isolation
   readonly input: unknown
   readonly job: ThreadJob
+  /** By the clock that all threads share: from then on the handler is not called. */
+  readonly startBefore: number | null
   /** Told when the handler begins, which may be long after `run`: a thread has to start and the module to load first. */
   readonly onStart: (() => void) | null
   /** The place in `LOG_LEVELS` of the lowest level of lines that anybody wants. */
   readonly logFrom: number
+  /** Told, once it is aborted, that the handler will not be called, when its module still loads: the outcome comes after that. */
+  readonly onUnbegun?: () => void
 }
 
 /** What a handler's `ctx` does in a thread is answered by these on the main thread. */
@@ -39,7 +43,7 @@ export type ThreadOutcome =
 export interface ThreadRun {
   /** Never rejects. */
   readonly outcome: Promise<ThreadOutcome>
-  /** Fires `ctx.signal` with a HoldfastError of this code; the first reason stands. */
+  /** Fires `ctx.signal` with a HoldfastError of this code; the first reason stands. A handler that has not begun never does. */
   abort(reason: AbortReason): void
   /** Ends the thread or process; the outcome becomes `crashed` when it is gone, or when it has not ended in a second. */
   kill(): void
@@ -84,7 +88,8 @@ export class PoolRun implements ThreadRun {
   abort(reason: AbortReason): void {
     if (this.state === 'settled' || this.abortReason !== null) return
     this.abortReason = { code: reason.code, message: reason.message }
-    if (this.state === 'sent') this.parts.owner.abort(this)
+    if (this.state === 'waiting') this.parts.owner.drop(this)
+    else if (this.state === 'sent') this.parts.owner.abort(this)
   }
 
   kill(): void {
@@ -142,7 +147,13 @@ export function runMessage(run: PoolRun): RunMessage {
     job.traceId,
     task.onStart !== null,
     task.logFrom,
+    task.startBefore,
   ]
+}
+
+/** The outcome of a run that was taken back before any thread or process had it. */
+export function takenBack(run: PoolRun): ThreadOutcome {
+  return run.abortReason === null ? crashOf(run, null) : { kind: 'failed', failure: run.abortReason }
 }
 
 /** piscina says how a thread ended in words only. */

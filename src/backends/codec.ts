@@ -116,8 +116,10 @@ class Inspection {
     else if (value instanceof Date) {
       if (Number.isNaN(value.getTime())) refuse(path, 'an invalid Date cannot be kept')
       this.isJson = false
-    } else if (value instanceof Uint8Array) this.isJson = false
-    else if (isPlain(value)) this.lookIntoPlain(value, path, depth)
+    } else if (value instanceof Uint8Array) {
+      if (value.length === 0 && isGone(value)) refuse(path, 'a Uint8Array whose buffer was transferred cannot be kept')
+      this.isJson = false
+    } else if (isPlain(value)) this.lookIntoPlain(value, path, depth)
     else
       refuse(
         path,
@@ -148,6 +150,16 @@ class Inspection {
       this.look(item, join(path, key), depth + 1)
     }
     if (Object.getOwnPropertySymbols(value).length > 0) refuse(path, 'symbol keys cannot be kept')
+  }
+}
+
+/** Every method of an array of bytes refuses one that has lost its buffer. */
+function isGone(bytes: Uint8Array): boolean {
+  try {
+    Uint8Array.prototype.keys.call(bytes)
+    return false
+  } catch {
+    return true
   }
 }
 

@@ -19,6 +19,7 @@ import { hostileCodeSuite } from '../hostile/code.suite.ts'
 import { poisonSuite } from '../hostile/poison.suite.ts'
 import { shutdownSuite } from '../hostile/shutdown.suite.ts'
 import { slotsSuite } from '../hostile/slots.suite.ts'
+import { startsSuite } from '../hostile/starts.suite.ts'
 import { typeLeaseSuite } from '../hostile/type-lease.suite.ts'
 import { logSuite } from '../results/log.suite.ts'
 import { payloadSuite } from '../results/payload.suite.ts'
@@ -80,6 +81,7 @@ const SUITES = [
   casesSuite,
   poisonSuite,
   slotsSuite,
+  startsSuite,
   typeLeaseSuite,
 ] as const
 

@@ -4,11 +4,13 @@ const HOST = 'src/actors/module-host.js'
 const THREADS = 'src/actors/thread-host.js'
 const PROCESS = 'src/actors/handler-process.js'
 const CHILD = 'workers/handler-process.js'
+const RUNNER = 'workers/module-runner.js'
 const DISPATCHER = 'src/actors/dispatcher.js'
 
 const ISOLATION = 'test/pool/isolation.test.ts'
 const MEMORY = 'test/conformance/memory.test.ts'
 const STOP = 'test/cli/stop.test.ts'
+const START = 'test/pool/start.test.ts'
 const TRIAL = 'test/runtime/trial.test.ts'
 
 /** @type {readonly import('./catalog.mjs').Mutant[]} */
@@ -156,6 +158,57 @@ export const STOP_MUTANTS = [
     replace: ';',
     suites: [MEMORY],
     only: '64 .* where hints arrive',
+  },
+  {
+    name: 'a-handler-begins-after-its-attempt-was-aborted',
+    file: 'src/actors/job-actor.js',
+    find: `if (this.phase === 'checking') {`,
+    replace: 'if (false) {',
+    suites: [MEMORY],
+    only: 'no handler begins after its end inline',
+  },
+  {
+    name: 'a-handler-begins-though-the-loop-was-held-up-too-long',
+    file: 'src/actors/job-actor.js',
+    find: 'this.env.clock.monotonic() >= this.limit.at',
+    replace: 'false',
+    suites: [MEMORY],
+    only: 'held up the loop',
+  },
+  {
+    name: 'a-handler-begins-unrenewed-after-a-gap',
+    file: 'src/actors/job-actor.js',
+    find: 'const renewal = this.hooks.keeper.afterGap();',
+    replace: 'const renewal = null;',
+    suites: ['test/runtime/lease-keeper.test.ts'],
+    only: 'whose input was checked meanwhile',
+  },
+  {
+    name: 'a-thread-calls-its-handler-after-an-abort',
+    file: RUNNER,
+    find: `if (scope.reason !== null)
+        throw scope.reason;`,
+    replace: '',
+    suites: [START],
+    only: 'blocks its loop in setup',
+    second: [MEMORY],
+    secondOnly: 'that loads its module',
+  },
+  {
+    name: 'a-thread-calls-its-handler-after-the-deadline',
+    file: RUNNER,
+    find: 'sharedMonotonic() >= startBefore',
+    replace: 'false',
+    suites: [START],
+    only: 'calls no handler after the deadline',
+  },
+  {
+    name: 'an-output-is-sent-as-it-is',
+    file: RUNNER,
+    find: "return [sendable(output, 'output')];",
+    replace: "sendable(output, 'output'); return [scope.sent, output];",
+    suites: ['test/pool/pool.test.ts'],
+    only: 'is read once',
   },
   {
     name: 'what-runs-at-the-deadline-is-not-aborted',

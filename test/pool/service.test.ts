@@ -140,6 +140,15 @@ describe.each(['thread', 'process'] as const)('in a %s', (isolation) => {
       expect(seen.logs.map(({ level }) => level)).toEqual(['warn', 'error', 'fatal'])
     })
 
+    it('of whatever a handler gives costs it nothing, and runs none of its code', async () => {
+      const { services, seen } = recorder()
+      expect(output(await pool.act('logsHostile', {}, services))).toBe(0)
+      expect(seen.logs).toMatchObject([
+        { fields: { a: 1, trap: '[getter]', inside: { fn: '[function]' }, proxy: '[unreadable]' }, message: 'fields' },
+        { fields: { value: '[unreadable]' }, message: '[symbol]' },
+      ])
+    })
+
     it('that throws on the main thread costs the line only', async () => {
       const { services } = recorder({
         log: () => {
@@ -161,13 +170,16 @@ describe.each(['thread', 'process'] as const)('in a %s', (isolation) => {
   })
 
   describe('an abort', () => {
-    it('of an attempt whose thread is still starting is kept for it', async () => {
+    it('of an attempt whose thread is still starting ends it, and its handler never begins', async () => {
       const killed = pool.run({ act: 'loops' })
       killed.kill()
       await killed.outcome
-      const sent = pool.run({ act: 'untilAborted' })
+      const { services, seen } = recorder()
+      const sent = pool.run({ act: 'progress', value: 'never' }, services)
       sent.abort({ code: 'JOB_CANCELLED', message: 'before the thread was there' })
-      expect(output(await sent.outcome)).toMatchObject({ code: 'JOB_CANCELLED' })
+      expect(failure(await sent.outcome)).toMatchObject({ kind: 'failed', code: 'JOB_CANCELLED' })
+      expect(output(await pool.act('echo', { value: 1 }))).toBe(1)
+      expect(seen.progress).toEqual([])
     })
   })
 

@@ -2,16 +2,17 @@
  * Starting and stopping: modules are proved loadable before any claim, and nothing keeps the process alive afterwards.
  */
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PoolActor } from '#dist/src/actors/pool-actor.js'
 import type { ThreadOutcome } from '#dist/src/actors/thread-run.js'
-import { systemTimers } from '#dist/src/clock.js'
+import { sharedMonotonic, systemTimers } from '#dist/src/clock.js'
 import { defineJob, inThread } from '#dist/src/contract.js'
 import { type IsolationOptions, parseIsolation } from '#dist/src/isolation.js'
+import { eventually } from '../support/event.ts'
 import { failure, handlerUrl, output, recorder, TestPool, task } from '../support/thread-pool.ts'
 
 let folder: string
@@ -55,6 +56,59 @@ describe.each(['thread', 'process'] as const)('the start of a %s', (kind) => {
     expect(String(error)).toContain(`handler module ${fileURLToPath(module)}: ${problem}`)
     const after = actor.run(task(1, { module: handlerUrl('noop.mjs'), isolation }), recorder().services)
     expect(failure(await after.outcome)).toMatchObject({ kind: 'failed', code: 'CLOSED' })
+  })
+
+  it('F7 that blocks its loop in setup() hears of an abort before the handler would begin', async () => {
+    const at = (name: string): string => join(folder, name)
+    writeFileSync(
+      at('blocks.mjs'),
+      `import { appendFileSync, existsSync } from 'node:fs'
+      export function setup() {
+        appendFileSync(${JSON.stringify(at('setups'))}, '.')
+        while (!existsSync(${JSON.stringify(at('open'))}));
+      }
+      export default (name) => {
+        if (name === 'exit') process.exit(1)
+        appendFileSync(${JSON.stringify(at('called'))}, name)
+      }`,
+    )
+    writeFileSync(at('open'), '')
+    const module = pathToFileURL(at('blocks.mjs'))
+    const actor = new PoolActor({ threads: 1, timers: systemTimers, modules: [{ module, isolation }] })
+    await actor.start()
+    try {
+      const run = (name: string) => actor.run(task(name, { module, isolation }), recorder().services)
+      await run('exit').outcome
+      rmSync(at('open'))
+      const unwanted = run('unwanted')
+      await eventually(() => readFileSync(at('setups'), 'utf8') === '..', 'it loads again')
+      unwanted.abort({ code: 'JOB_CANCELLED', message: 'while it loads' })
+      writeFileSync(at('open'), '')
+      expect(failure(await unwanted.outcome)).toMatchObject({ kind: 'failed', code: 'JOB_CANCELLED' })
+      expect(output(await run('next').outcome)).toBeUndefined()
+      expect(readFileSync(at('called'), 'utf8')).toBe('next')
+    } finally {
+      await actor.stop()
+    }
+  })
+
+  it('F7 calls no handler after the deadline, though nobody has told of it', async () => {
+    const pool = new TestPool({ threads: 1 }, { isolation: kind })
+    await pool.actor.start()
+    const { services, seen } = recorder()
+    const input = { act: 'progress', value: 'never' }
+    const late = task(input, { isolation: pool.isolation, startBefore: sharedMonotonic() })
+    expect(failure(await pool.actor.run(late, services).outcome)).toMatchObject({
+      kind: 'failed',
+      code: 'DEADLINE_EXCEEDED',
+    })
+    const inTime = task(
+      { act: 'echo', value: 1 },
+      { isolation: pool.isolation, startBefore: sharedMonotonic() + 60_000 },
+    )
+    expect(output(await pool.actor.run(inTime, services).outcome)).toBe(1)
+    expect(seen.progress).toEqual([])
+    await pool.actor.stop()
   })
 
   it('C128 C129 refuses a syntax error and a missing dependency, and loads a path with a space and a hash', async () => {

@@ -1,10 +1,12 @@
 /** Values that producers and handlers pass: dates, big integers, sizes, every script. Cases C112, C113, C117, C118, C120. */
-import { defineJob, handle, type JobContext, retry } from 'holdfast'
+import { defineJob, handle, inThread, type JobContext, retry } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import type { SuiteContext } from '../conformance/harness.ts'
 import { codeOf, rejection, within } from '../support/event.ts'
+import oddOutput from '../support/handlers/odd-output.mjs'
 
 const task = defineJob<unknown, unknown>('task', { retry: retry.none() })
+const ODD_MODULE = new URL('../support/handlers/odd-output.mjs', import.meta.url)
 const SCRIPTS = ['😀𝒳', 'שלום عربى', 'e\u0301\u0327', 'a\u2028b\u2029c', '\ufeffbom', 'NUL \u0000 in it', '漢字']
 
 export function payloadSuite({ harness }: SuiteContext): void {
@@ -92,6 +94,30 @@ export function payloadSuite({ harness }: SuiteContext): void {
         expect(Buffer.byteLength(text ?? '')).toBeGreaterThan(bytes - 6)
       }
     })
+
+    it.each(['inline', 'thread', 'process'] as const)(
+      'an output that cannot be kept is BAD_OUTPUT by its place: %s',
+      async (where) => {
+        const hf = await harness().connect()
+        const contract = defineJob<string, unknown>('odd', { retry: retry.none() })
+        const handler =
+          where === 'inline' ? handle(contract, oddOutput) : inThread(contract, ODD_MODULE, { isolation: where })
+        await harness().worker(hf, { handlers: [handler], concurrency: 1 })
+        for (const [name, place] of [
+          ['detached', 'output.bytes: a Uint8Array whose buffer was transferred'],
+          ['map', 'output.list[1]: an instance of Map'],
+          ['function', 'output.f: a function'],
+          ['sparse', 'output'],
+        ] as const) {
+          const job = await hf.enqueue(contract, name)
+          await within(rejection(job.result()), 'the job ends')
+          const { lastFailure, attempts } = (await hf.get(job.id)) ?? {}
+          expect([lastFailure?.code, attempts]).toEqual(['BAD_OUTPUT', 1])
+          expect(lastFailure?.message).toContain(place)
+        }
+        expect(await (await hf.enqueue(contract, 'fine')).result()).toBe('fine')
+      },
+    )
 
     it('C120 whatever is thrown is a failure with a reason, and none of its code runs', async () => {
       let calls = 0

@@ -35,11 +35,13 @@ interface SceneOptions {
   /** Answers to turns are under way for more than a beat, and reach the main loop only while it runs. */
   readonly isFar?: boolean
   readonly renewing?: Promise<void>
+  /** What the schema of the input waits for. */
+  readonly checking?: Promise<void>
 }
 
 /** Jobs whose handlers wait, and a worker that has just claimed what fits. */
 async function scene(options: SceneOptions = {}): Promise<Scene> {
-  const { worker = {}, job = {}, jobs = 1, hasThread = false, isFar = false, renewing } = options
+  const { worker = {}, job = {}, jobs = 1, hasThread = false, isFar = false, renewing, checking } = options
   const calls: MessageType[] = []
   const standIns: Request<'lease.renew'>[] = []
   const known: { thread?: VirtualProcess; process?: VirtualProcess } = {}
@@ -71,7 +73,12 @@ async function scene(options: SceneOptions = {}): Promise<Scene> {
   const { client, world } = virtual
   const ends: (() => void)[] = []
   let runs = 0
-  const handler = handle(task, async () => {
+  const validate = async (value: unknown) => {
+    await checking
+    return { value: value as number }
+  }
+  const checked = defineJob('task', { input: { '~standard': { version: 1, vendor: 'test', validate } } })
+  const handler = handle(checking === undefined ? task : checked, async () => {
     runs += 1
     const end = gate()
     ends.push(end.open)
@@ -164,6 +171,32 @@ describe('after a gap', () => {
     await stand(here, 2 * LEASE_MS)
     await pass(here, 500)
     expect([here.ran(), runs(), await ends(here)]).toEqual([0, 1, ['completed after 2']])
+  })
+
+  it('L12 a handler whose input was checked meanwhile does not begin before the renewal, which tells that others have the job', async () => {
+    const checking = gate()
+    const here = await scene({ checking: checking.passed })
+    const runs = await other(here)
+    here.process.pause()
+    await pass(here, 2 * LEASE_MS)
+    checking.open()
+    here.process.resume()
+    await pass(here, 500)
+    expect([here.ran(), runs(), await ends(here)]).toEqual([0, 1, ['completed after 2']])
+  })
+
+  it('L12 a handler whose input was checked meanwhile begins after the renewal', async () => {
+    const [checking, answer] = [gate(), gate()]
+    const here = await scene({ checking: checking.passed, renewing: answer.passed })
+    here.process.pause()
+    await pass(here, 0.6 * LEASE_MS)
+    checking.open()
+    here.process.resume()
+    await pass(here, 200)
+    expect(here.ran()).toBe(0)
+    answer.open()
+    await pass(here, 200)
+    expect(here.ran()).toBe(1)
   })
 })
 

@@ -41,6 +41,7 @@ export function task(input: unknown, overrides: Partial<ThreadTask> = {}): Threa
     module: behaviour,
     isolation: plain.isolation,
     input,
+    startBefore: null,
     onStart: null,
     logFrom: 0,
     job: {

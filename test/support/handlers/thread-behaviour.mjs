@@ -58,6 +58,31 @@ const acts = {
   returnsInstance: () => ({ price: new Money() }),
   returnsProxy: () => new Proxy({}, {}),
   returnsPort: () => new MessageChannel().port1,
+  returnsDetached: () => {
+    const bytes = new Uint8Array(8)
+    structuredClone(bytes.buffer, { transfer: [bytes.buffer] })
+    return { list: [{ bytes }] }
+  },
+  returnsFlip: () => {
+    let reads = 0
+    const next = () => {
+      reads += 1
+      return reads === 1 ? 'first' : () => 1
+    }
+    return {
+      get flips() {
+        return next()
+      },
+    }
+  },
+  returnsThrowing: () => ({
+    get trap() {
+      throw new Error('sprung')
+    },
+  }),
+  returnsSparse: () => ({ list: new Array(2 ** 32 - 1) }),
+  returnsMap: () => ({ map: new Map() }),
+  returnsBuffer: () => Buffer.from('abc'),
   returnsRich: () => ({ at: new Date(5), bytes: new Uint8Array([1, 2]), big: 7n, none: undefined, not: Number.NaN }),
   exit: (input) => process.exit(input.code),
   timerThrows: async () => {
@@ -137,6 +162,26 @@ const acts = {
   howItPosts: () => parentPort.postMessage.name,
   logsEveryLevel: (_input, ctx) => {
     for (const level of ['trace', 'debug', 'info', 'warn', 'error', 'fatal']) ctx.log[level](level)
+  },
+  logsHostile: (_input, ctx) => {
+    let calls = 0
+    const run = () => {
+      calls += 1
+      throw new Error('never')
+    }
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    const fields = {
+      a: 1,
+      get trap() {
+        return run()
+      },
+      inside: { toJSON: run, fn: run },
+      proxy,
+    }
+    ctx.log.info(fields, 'fields')
+    ctx.log.info(proxy, Symbol('text'))
+    return calls
   },
   logsThenExits: (input, ctx) => {
     for (let line = 0; line < input.lines; line += 1) ctx.log.info(`line ${line}`)
