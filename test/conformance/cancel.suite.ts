@@ -69,7 +69,7 @@ export function cancelSuite({ harness }: SuiteContext): void {
       expect((await grantOf(raw)).jobs).toEqual([])
     })
 
-    it('force is true or false and nothing else', async () => {
+    it('64 force is true or false and nothing else', async () => {
       const hf = await harness().connect()
       const { id } = await hf.enqueue(task, 1)
       const refused = { code: 'INVALID_ARGUMENT', details: { field: 'force' } }

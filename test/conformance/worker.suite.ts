@@ -111,7 +111,7 @@ export function workerSuite({ harness }: SuiteContext): void {
       expect((await hf.health()).claiming.workers).toBe(0)
     })
 
-    it('two workers of one client do not share an id; one may be used again when its worker has stopped', async () => {
+    it('125 two workers of one client do not share an id; one may be used again when its worker has stopped', async () => {
       const hf = await harness().connect()
       const options = { handlers: [handle(task, () => 1)], id: 'the-one' }
       const first = await harness().worker(hf, options)
@@ -121,7 +121,7 @@ export function workerSuite({ harness }: SuiteContext): void {
       expect(second.id).toBe('the-one')
     })
 
-    it('a listener for an event that there is not is refused', async () => {
+    it('125 a listener for an event that there is not is refused', async () => {
       const hf = await harness().connect()
       const worker = await harness().worker(hf, { handlers: [handle(task, () => 1)] })
       for (const listen of ['on', 'once'] as const) {
