@@ -4,7 +4,7 @@
  */
 import { setTimeout } from 'node:timers/promises'
 
-const DEADLINE_MS = 20_000
+const DEADLINE_MS = 40_000
 const LOOK_AGAIN_MS = 25
 
 /** What the first look gives that does not give undefined. */

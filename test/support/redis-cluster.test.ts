@@ -64,5 +64,5 @@ describe('a private Cluster', () => {
     await cluster.inOrder()
     expect(await cluster.masterOf(SLOT)).toBe(promoted)
     expect(((await killed.command('ROLE')) as unknown[])[0]).toBe('slave')
-  })
+  }, 60_000)
 })

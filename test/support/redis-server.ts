@@ -199,7 +199,13 @@ function configuration(port: number, options: RedisServerOptions): string {
     ...(replicaOf === undefined ? [] : [`replicaof 127.0.0.1 ${replicaOf.port}`]),
     ...(cluster === undefined
       ? []
-      : ['cluster-enabled yes', 'cluster-config-file nodes.conf', `cluster-node-timeout ${cluster.nodeTimeoutMs}`]),
+      : [
+          'cluster-enabled yes',
+          'cluster-config-file nodes.conf',
+          `cluster-node-timeout ${cluster.nodeTimeoutMs}`,
+          // On a busy machine a replica may not have heard of its master for long, and would never take its place.
+          'cluster-replica-validity-factor 0',
+        ]),
     ...config,
   ]
   return `${lines.join('\n')}\n`
