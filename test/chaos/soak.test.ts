@@ -140,7 +140,10 @@ describe.concurrent.each(STAGES.filter(({ name }) => ONLY === undefined || ONLY 
           console.log(`${name}: first ${JSON.stringify(first)}\n${name}: last ${JSON.stringify(last)}`)
           expect(leaks(first, last)).toEqual([])
           expect(last.accepted.task).toBeGreaterThan(first.accepted.task)
-          expect(await stage.connections()).toBeLessThanOrEqual(connections)
+          // A server may not have noticed yet that the last faults cost it some.
+          await lookFor('no more connections than at first', async () =>
+            (await stage.connections()) <= connections ? true : undefined,
+          )
           soaker.tell('stop')
           await soaker.line('stopped')
           await soaker.exited
