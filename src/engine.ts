@@ -1,13 +1,12 @@
 /** What a worker is made from: its own settings, and what it shares with the client that made it. Plain data and functions. */
 import type { BackendActor } from './actors/backend-actor.ts'
 import type { Inspect } from './actors/lifecycle.ts'
-import type { LogLevel } from './actors/log-line.ts'
 import type { Clock, Timers } from './clock.ts'
 import type { EnqueueOptions, Handler, JobContract, RetryOption } from './contract.ts'
 import type { JobId } from './job.ts'
 import type { Random } from './random.ts'
 import type { Retention } from './retention.ts'
-import type { Logger, Warn } from './telemetry.ts'
+import type { Logger, LogLevel, Warn } from './telemetry.ts'
 
 export interface WorkerSettings {
   readonly id: string

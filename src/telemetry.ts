@@ -9,9 +9,11 @@ import type { Failure, JobState } from './job.ts'
 
 export type { Logger } from 'pino'
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
+/** Of lines, the lowest first. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
 /** Of `HOLDFAST_LOG`. */
-const LOGGER_LEVELS: readonly string[] = [...LEVELS, 'silent']
+const LOGGER_LEVELS: readonly string[] = [...LOG_LEVELS, 'silent']
 
 /**
  * Logs to standard error, at `HOLDFAST_LOG` (default `warn`, also when it is empty), so that standard output stays the program's own.
@@ -28,7 +30,7 @@ export function createLogger(level: string = process.env.HOLDFAST_LOG || 'warn')
  * Throws INVALID_ARGUMENT when it is not made like one of pino's.
  */
 export function guardLogger(logger: Logger): Logger {
-  for (const name of [...LEVELS, 'child', 'isLevelEnabled'] as const) {
+  for (const name of [...LOG_LEVELS, 'child', 'isLevelEnabled'] as const) {
     if (typeof logger?.[name] !== 'function')
       throw invalidArgument('logger', `expected a pino logger; ${name} is no function`)
   }
@@ -45,7 +47,7 @@ function guard(logger: Logger): Logger {
         return fallback(...args)
       }
     }
-  const levels = LEVELS.map((level) => {
+  const levels = LOG_LEVELS.map((level) => {
     const write = (...args: [object, string?]): void => logger[level](...args)
     return [level, safely(write, () => undefined)] as const
   })

@@ -1,6 +1,5 @@
 /** The worker as users see it: options checked once, events, slots, an orderly stop. The work is done by `Runtime`. */
 import { hostname } from 'node:os'
-import { LOG_LEVELS, type LogLevel } from './actors/log-line.ts'
 import {
   DEFAULTS,
   type Duration,
@@ -17,6 +16,7 @@ import { HoldfastError, invalidArgument } from './errors.ts'
 import type { Random } from './random.ts'
 import { nonce } from './random.ts'
 import type { Runtime } from './runtime.ts'
+import { LOG_LEVELS, type LogLevel } from './telemetry.ts'
 import type { WorkerEvents } from './worker-events.ts'
 
 /** Options of a worker. */

@@ -2,7 +2,6 @@
  * Loads handler modules and runs one attempt at a time, in a thread as in a process. Whatever a handler does short of ending its
  * thread or process comes back as data, never as an exception. Owned by `handler-worker.ts` and `handler-process.ts`.
  */
-
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { sharedMonotonic } from '../src/clock.ts'

@@ -19,9 +19,8 @@ import { toFailure } from '../failure.ts'
 import { type Failure, failureClass, type JobId, type RetryPolicy } from '../job.ts'
 import type { Random } from '../random.ts'
 import { type Retention, retentionIn } from '../retention.ts'
-import type { Logger } from '../telemetry.ts'
+import type { Logger, LogLevel } from '../telemetry.ts'
 import type { Inspect } from './lifecycle.ts'
-import type { LogLevel } from './log-line.ts'
 import type { LostSlots } from './lost-slots.ts'
 import type { NoteWriter } from './note-writer.ts'
 import type { PoolActor } from './pool-actor.ts'
@@ -127,11 +126,14 @@ export function settleSuccess(env: AttemptEnvironment, job: ClaimedJob, { output
   return { kind: 'complete', id, token, durationMs, keepMs, output: encoded, keepOutputMs: keepResultMs }
 }
 
-/** The settlement of an attempt that is given back, uncharged. */
-export function settleRelease(env: AttemptEnvironment, job: ClaimedJob, durationMs: number): Settlement {
-  const { id, token, lane } = job
-  const keepMs = retentionIn(env.retention, lane).cancelledMs
-  return { kind: 'release', id, token, durationMs, keepMs, started: true }
+/** The settlement of a job that is given back, uncharged; `durationMs` is null when it was never started. */
+export function settleRelease(
+  { retention }: Pick<AttemptEnvironment, 'retention'>,
+  { id, token, lane }: ClaimedJob,
+  durationMs: number | null,
+): Settlement {
+  const keepMs = retentionIn(retention, lane).cancelledMs
+  return { kind: 'release', id, token, durationMs: durationMs ?? 0, keepMs, started: durationMs !== null }
 }
 
 /** The settlement of a failed attempt, as the rules decide it. */

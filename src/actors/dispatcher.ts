@@ -303,7 +303,7 @@ export class Dispatcher extends Actor<DispatcherMessage> {
   private giveBack(actors: readonly JobActor[]): void {
     for (const actor of actors) {
       this.options.keeper.drop(actor)
-      this.queue.add(givenBack(actor, this.options.env.retention))
+      this.queue.add(givenBack(actor, this.options.env))
     }
   }
 

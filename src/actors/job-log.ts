@@ -5,8 +5,7 @@
  */
 import type { JobLogger } from '../contract.ts'
 import { loggedFields, loggedLine, loggedText, loggedValue } from '../log-fields.ts'
-import type { Logger } from '../telemetry.ts'
-import { LOG_LEVELS, type LogLevel } from './log-line.ts'
+import { LOG_LEVELS, type Logger, type LogLevel } from '../telemetry.ts'
 
 /** Told of each line that is to be stored, as the handler gave it. */
 export type OnLine = (level: LogLevel, fields: unknown, message: unknown) => void

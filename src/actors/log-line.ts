@@ -5,9 +5,7 @@
 import { toFailure } from '../failure.ts'
 import { asRecord, isError as isErrorValue } from '../log-fields.ts'
 import { boundedBytes, toPlain } from '../plain-data.ts'
-
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
+import type { LogLevel } from '../telemetry.ts'
 
 const LINE_BYTES_MAX = 2_048
 const MESSAGE_BYTES_MAX = 1_024

@@ -1,30 +1,9 @@
 /** What a handler's `ctx` asks for from inside a thread, answered by the same context that an inline handler gets. */
-import type { ThreadEnqueue, ThreadJob } from '../../workers/handler-protocol.ts'
-import type { ClaimedJob } from '../backends/protocol/index.ts'
+import type { ThreadEnqueue } from '../../workers/handler-protocol.ts'
 import type { JobContract } from '../contract.ts'
-import { type AttemptEnvironment, expectedAttempts } from './attempt.ts'
-import { type AttemptOwner, HandlerContext, leaseEpochOf } from './handler-context.ts'
+import { LOG_LEVELS } from '../telemetry.ts'
+import { type AttemptOwner, HandlerContext } from './handler-context.ts'
 import type { ThreadServices } from './thread-run.ts'
-
-/** The job as a thread is told of it. */
-export function threadJob(env: AttemptEnvironment, job: ClaimedJob): ThreadJob {
-  const maxAttempts = expectedAttempts(env, job)
-  return {
-    jobId: job.id,
-    type: job.type,
-    lane: job.lane,
-    attempt: job.attempt,
-    maxAttempts,
-    isLastAttempt: job.attempt >= maxAttempts,
-    leaseEpoch: leaseEpochOf(job),
-    workerId: env.workerId,
-    deadlineAt: job.deadlineAt,
-    metadata: job.metadata,
-    traceId: job.traceId,
-  }
-}
-
-const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
 /** Its context is made at the first use: most attempts use none of it. */
 export class AttemptServices implements ThreadServices {

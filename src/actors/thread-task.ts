@@ -1,11 +1,12 @@
 /** What an attempt is to its pool: the job as its thread or process is told of it. Made by the job actor, once an attempt. */
+import type { ThreadJob } from '../../workers/handler-protocol.ts'
 import type { ClaimedJob } from '../backends/protocol/index.ts'
 import { sharedMonotonic } from '../clock.ts'
 import type { ThreadHandler } from '../contract.ts'
-import { type AttemptEnvironment, storedFrom } from './attempt.ts'
+import { type AttemptEnvironment, expectedAttempts, storedFrom } from './attempt.ts'
+import { leaseEpochOf } from './handler-context.ts'
 import { lowestWanted } from './job-log.ts'
 import type { ThreadTask } from './thread-run.ts'
-import { threadJob } from './thread-services.ts'
 
 export interface TaskParts {
   readonly job: ClaimedJob
@@ -29,5 +30,23 @@ export function threadTask(
     startBefore: job.deadlineInMs === null ? null : sharedMonotonic() + job.deadlineInMs - sinceClaimMs,
     ...calls,
     job: threadJob(env, job),
+  }
+}
+
+/** The job as a thread is told of it. */
+function threadJob(env: AttemptEnvironment, job: ClaimedJob): ThreadJob {
+  const maxAttempts = expectedAttempts(env, job)
+  return {
+    jobId: job.id,
+    type: job.type,
+    lane: job.lane,
+    attempt: job.attempt,
+    maxAttempts,
+    isLastAttempt: job.attempt >= maxAttempts,
+    leaseEpoch: leaseEpochOf(job),
+    workerId: env.workerId,
+    deadlineAt: job.deadlineAt,
+    metadata: job.metadata,
+    traceId: job.traceId,
   }
 }

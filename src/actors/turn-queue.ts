@@ -2,8 +2,8 @@
  * What a dispatcher still has to tell the store: settlements in order, and the claim whose answer was lost.
  * When a turn is refused for good, its settlements are sent again one by one, so that a single bad one cannot hold up the others.
  */
-import type { Claim, ClaimedJob, Settlement } from '../backends/protocol/index.ts'
-import { type Retention, retentionIn } from '../retention.ts'
+import type { Claim, Settlement } from '../backends/protocol/index.ts'
+import { type AttemptEnvironment, settleRelease } from './attempt.ts'
 import type { JobActor } from './job-actor.ts'
 
 export interface Ending {
@@ -12,15 +12,10 @@ export interface Ending {
 }
 
 /** Of a job that never started: it goes back uncharged. */
-export const givenBack = (actor: JobActor, retention: Retention): Ending => ({
+export const givenBack = (actor: JobActor, env: Pick<AttemptEnvironment, 'retention'>): Ending => ({
   actor,
-  settlement: released(actor.job, retention),
+  settlement: settleRelease(env, actor.job, null),
 })
-
-export function released({ id, token, lane }: ClaimedJob, retention: Retention): Settlement {
-  const keepMs = retentionIn(retention, lane).cancelledMs
-  return { kind: 'release', id, token, durationMs: 0, keepMs, started: false }
-}
 
 /** A turn on its way. `sentAt` is monotonic, taken before it was sent. */
 export interface SentTurn {

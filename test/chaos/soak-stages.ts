@@ -14,6 +14,8 @@ export interface SoakStage {
   /** Other processes can work on it. */
   readonly isShared: boolean
   readonly faults: readonly Outage[]
+  /** Most of the server's connections that one client may have, where it opens them as it needs them; 0: it has all from the start. */
+  readonly connectionsMax: number
   /** Clients that the server counts; 0 where there is no server. */
   connections(): Promise<number>
   /** What the store's own indexes and counters get wrong. */
@@ -29,6 +31,7 @@ async function openMemory(): Promise<SoakStage> {
     directUrl: 'memory:',
     isShared: false,
     faults: [],
+    connectionsMax: 0,
     connections: async () => 0,
     miscounts: nothing,
     close: async () => {},
@@ -60,6 +63,7 @@ async function openSqlite(folder: string): Promise<SoakStage> {
     directUrl: url,
     isShared: true,
     faults: [locked(path, 'IMMEDIATE'), locked(path, 'EXCLUSIVE')],
+    connectionsMax: 0,
     connections: async () => 0,
     miscounts: nothing,
     close: async () => {},
@@ -74,6 +78,7 @@ async function openRedis(_folder: string, seed: number): Promise<SoakStage> {
     directUrl: server.url,
     isShared: true,
     faults: redisOutages(server, proxy),
+    connectionsMax: 0,
     connections: async () =>
       String(await server.command('CLIENT', 'LIST'))
         .split('\n')
@@ -94,6 +99,8 @@ async function openPostgres(_folder: string, seed: number): Promise<SoakStage> {
     directUrl: server.url,
     isShared: true,
     faults: postgresOutages(server, proxy),
+    // Its pool, the one that listens, and that of the thread which renews leases.
+    connectionsMax: 4 + 1 + 1,
     connections: async () => {
       const [row] = await server.query<{ n: number }>(
         'SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_type = $1 AND pid <> pg_backend_pid()',

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { runJson, temporaryFolder } from '../support/cli.ts'
+import { runCli, runJson, temporaryFolder } from '../support/cli.ts'
 import { RedisServer } from '../support/redis-server.ts'
 
 interface Demo {
@@ -32,6 +32,17 @@ const demo = (folder: string): Promise<Demo> => runJson<Demo>(['demo', folder, '
 
 it('digests every file', async () => {
   expect(await demo(makeFolder(20, 2_000))).toMatchObject({ run: 1, files: 20, completed: 20, failed: 0, lost: 0 })
+})
+
+it('says so where the server keeps nothing', async () => {
+  const forgetful = await RedisServer.start()
+  try {
+    const { code, stderr } = await runCli(['demo', makeFolder(1, 100), '--url', forgetful.url, '--json'])
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/jobs do not outlive the server/)
+  } finally {
+    await forgetful.stop()
+  }
 })
 
 it('two at once share one run, and both tell the whole of it', async () => {

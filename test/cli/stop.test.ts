@@ -98,7 +98,7 @@ const isAlive = (pid: number): boolean => {
 
 interface Stage {
   readonly hf: Holdfast
-  work(options?: object): CliProcess
+  work(options?: object, flags?: readonly string[]): CliProcess
   /** Enqueues a job and gives back its id and the file it writes its pid to. */
   job(type: string, act: string, options?: object): Promise<{ id: string; file: string; pid: () => Promise<number> }>
 }
@@ -113,9 +113,9 @@ async function stage(name: string, store: (typeof STORES)[number] = 'sqlite'): P
   const types: string[] = []
   return {
     hf,
-    work: (options = {}) => {
+    work: (options = {}, flags = []) => {
       const env = { HOLDFAST_URL: url, HOLDFAST_LOG: 'silent', WORKER_OPTIONS: JSON.stringify({ types, ...options }) }
-      const args = ['work', './worker.mjs', '--json', '--stop-deadline', '100ms', '--namespace', namespace]
+      const args = ['work', './worker.mjs', '--json', '--stop-deadline', '100ms', '--namespace', namespace, ...flags]
       const run = startCli(args, { env, cwd: folder })
       run.ended.catch(() => {})
       started.push(run)
@@ -223,6 +223,17 @@ it.each(STORES)(
       expect(await hf.get(id)).toMatchObject({ state: 'dlq', lastFailure: { code: 'TIMEOUT' } })
   },
 )
+
+it('F7 work --until-empty whose slots are all lost says so and ends, too', async () => {
+  const { work, job } = await stage('stuck-until-empty')
+  const options = { timeout: 100, maxAttempts: 1 }
+  const jobs = [await job('thread', 'sleep', options), await job('thread', 'sleep', options)]
+  const run = work({}, ['--until-empty'])
+  await Promise.all(jobs.map(({ pid }) => pid()))
+  const { code, stdout, stderr } = await within(run.ended, 'the process ends')
+  expect({ isFailure: code !== 0, stdout }).toEqual({ isFailure: true, stdout: '' })
+  expect(stderr).toMatch(/cannot be ended/)
+})
 
 it('a handler process dies with its parent, also in an endless loop', async () => {
   const { work, job } = await stage('orphan')

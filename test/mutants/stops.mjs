@@ -293,6 +293,14 @@ export const STOP_MUTANTS = [
     only: 'what an answer brings to a worker that has stopped',
   },
   {
+    name: 'work-that-fails-is-held-by-its-threads',
+    file: 'src/cli/command/work.js',
+    find: 'let isHeld = Array.isArray(options.handlers) && options.handlers.some(isThread);',
+    replace: 'let isHeld = false;',
+    suites: [STOP],
+    only: 'work --until-empty whose slots are all lost',
+  },
+  {
     name: 'lost-slots-are-waited-for-in-vain',
     file: 'src/runtime.js',
     find: 'this.stopping !== null || this.fatal !== null;',

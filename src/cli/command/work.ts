@@ -46,11 +46,17 @@ export const workCommand: Command = {
       }),
     }
     const work = flags['until-empty'] === true ? workUntilEmpty : workUntilStopped
-    const { code, isHeld } = await withStore(context, (store) => work({ context, store, options, deadline }), {
-      mayCreate: true,
-    })
-    if (isHeld) endForCertain()
-    return code
+    // Also where it fails: until it says otherwise, a thread may be held.
+    let isHeld = Array.isArray(options.handlers) && options.handlers.some(isThread)
+    try {
+      const ended = await withStore(context, (store) => work({ context, store, options, deadline }), {
+        mayCreate: true,
+      })
+      isHeld = ended.isHeld
+      return ended.code
+    } finally {
+      if (isHeld) endForCertain()
+    }
   },
 }
 
@@ -108,7 +114,9 @@ async function workUntilEmpty({ context, store, options, deadline }: Work): Prom
   }
 }
 
-const isThread = (handler: Handler<never>): boolean => handler.kind === 'thread' && handler.isolation.kind === 'thread'
+/** What a module exports has not been looked at yet where this is asked first. */
+const isThread = (handler: Partial<Handler<never>> | null): boolean =>
+  handler?.kind === 'thread' && handler.isolation?.kind !== 'process'
 
 /** Resolves with what is wrong when the worker claims nothing any more because its handlers cannot be stopped. */
 function whenStuck(worker: Worker, store: Holdfast): Promise<string> {
