@@ -2,12 +2,13 @@
  * The end of `holdfast work`: by signals, with handlers that do not end, by a job that kills the process, by a parent that dies.
  * F6, F8, F10; C010, C026, C030.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type Holdfast } from 'holdfast'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type CliProcess, startCli, temporaryFolder } from '../support/cli.ts'
 import { eventually, within } from '../support/event.ts'
+import { killWritten, writtenPid } from '../support/pid-file.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { areGone } from '../support/process-tree.ts'
 import { RedisServer } from '../support/redis-server.ts'
@@ -74,19 +75,11 @@ const clients: Holdfast[] = []
 /** Files with the pids of what handlers have started, and of handler processes, should a test fail to end them. */
 const sleepers: string[] = []
 afterEach(async () => {
-  for (const file of sleepers.splice(0)) if (existsSync(file)) kill(Number(readFileSync(file, 'utf8')))
+  killWritten(sleepers.splice(0))
   for (const { child } of started.splice(0))
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
   await Promise.all(clients.splice(0).map((client) => client.close()))
 })
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended by itself.
-  }
-}
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -133,8 +126,8 @@ async function stage(name: string, store: (typeof STORES)[number] = 'sqlite'): P
         id,
         file,
         pid: async () => {
-          await eventually(() => existsSync(begun) && readFileSync(begun, 'utf8').trim() !== '', `${type} runs`)
-          return Number(readFileSync(file, 'utf8'))
+          await writtenPid(begun)
+          return writtenPid(file)
         },
       }
     },
@@ -255,7 +248,7 @@ it.each([
     const { pid, file } = await job('process', act)
     const run = work()
     const child = await pid()
-    const program = Number(readFileSync(`${file}.sleeper`, 'utf8'))
+    const program = await writtenPid(`${file}.sleeper`)
     expect(await areGone([child, program])).toBe(false)
     run.child.kill('SIGKILL')
     await run.ended

@@ -2,7 +2,7 @@
  * Slots that cannot be freed, as a worker and its client tell of them, and handlers in processes of their own: native calls, threads that
  * run out of memory, handlers that ignore their signal. F5, F7, F46, F47; C002, C027, C126.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -20,6 +20,7 @@ import {
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SuiteContext } from '../conformance/harness.ts'
 import { eventsOf, eventually, gate, nextEvent, within } from '../support/event.ts'
+import { killPid, killWritten, writtenPid } from '../support/pid-file.ts'
 
 const MODULE = new URL('../support/handlers/conformance.mjs', import.meta.url)
 const isolated = defineJob<unknown>('isolated', { queue: 'mixed', retry: retry.none() })
@@ -41,14 +42,8 @@ export function slotsSuite({ harness }: SuiteContext): void {
     async function sleeper(name: string, timeout: number): Promise<{ id: string; wake: () => void }> {
       const file = join(folder, name)
       const { id } = await hf.enqueue(isolated, { act: 'sleep', file, seconds: 120 }, { timeout })
-      const pid = await eventually(() => {
-        try {
-          return Number(readFileSync(file, 'utf8'))
-        } catch {
-          return null
-        }
-      }, 'it sleeps')
-      return { id, wake: () => void process.kill(pid, 'SIGKILL') }
+      const pid = await writtenPid(file)
+      return { id, wake: () => killPid(pid) }
     }
 
     describe('F7 threads in native calls', () => {
@@ -97,7 +92,7 @@ export function slotsSuite({ harness }: SuiteContext): void {
         // The slot of the first that was lost may have been used once more before the second was.
         expect((await hf.stats()).counts.queued).toBeGreaterThan(0)
       } finally {
-        for (const file of files.filter(existsSync)) process.kill(Number(readFileSync(file, 'utf8')), 'SIGKILL')
+        killWritten(files)
       }
     })
 

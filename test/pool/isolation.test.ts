@@ -3,7 +3,7 @@
  * And what the options of `inThread` limit: jobs, idle time, heap, stack, slots.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { closeSync, constants, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -15,6 +15,7 @@ import { systemTimers } from '#dist/src/clock.js'
 import { DEFAULTS } from '#dist/src/config.js'
 import { type IsolationOptions, parseIsolation } from '#dist/src/isolation.js'
 import { codeOf, eventually, gate, within } from '../support/event.ts'
+import { killPid, writtenPid } from '../support/pid-file.ts'
 import { areGone } from '../support/process-tree.ts'
 import { failure, handlerUrl, output, recorder, TestPool, task } from '../support/thread-pool.ts'
 
@@ -28,7 +29,7 @@ beforeEach(() => {
 })
 afterEach(async () => {
   await Promise.all(pools.splice(0).map((pool) => pool.actor.stop()))
-  for (const pid of programs.splice(0)) kill(pid)
+  for (const pid of programs.splice(0)) killPid(pid)
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -40,18 +41,7 @@ async function opened(isolation: IsolationOptions, options: Partial<PoolOptions>
 }
 
 const KINDS = ['thread', 'process'] as const
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended by itself.
-  }
-}
 const pidOf = (place: unknown): number => Number(String(place).split('.')[0])
-
-/** Resolves when the file is there and has a line. */
-const lineOf = (file: string): Promise<string> =>
-  eventually(() => existsSync(file) && readFileSync(file, 'utf8').trim(), `a line in ${file}`)
 
 function isRead(fifo: string): boolean {
   try {
@@ -108,7 +98,7 @@ describe('F7 a thread that cannot be ended', () => {
     const file = join(folder, 'pid')
     const run = pool.run({ act: 'sleeps', seconds: 60, file })
     const next = pool.run({ act: 'echo', value: 'next' })
-    const sleeper = Number(await lineOf(file))
+    const sleeper = await writtenPid(file)
     run.kill()
     expect(failure(await run.outcome)).toEqual({
       kind: 'crashed',
@@ -117,7 +107,7 @@ describe('F7 a thread that cannot be ended', () => {
     })
     expect(output(await next.outcome)).toBe('next')
     expect(changes).toEqual(['lost mail/01 thread 1 1'])
-    process.kill(sleeper, 'SIGKILL')
+    killPid(sleeper)
     await within(recovered.passed, 'the thread ends')
     expect(changes.slice(1)).toEqual(['recovered mail/01 thread 0 0'])
   })
@@ -153,7 +143,7 @@ describe('a process', () => {
     const pool = await opened({ isolation: 'process' })
     const file = join(folder, 'pid')
     const run = pool.run({ act: 'sleeps', seconds: 60, file })
-    const sleeper = Number(await lineOf(file))
+    const sleeper = await writtenPid(file)
     run.kill()
     expect(failure(await run.outcome).message).toBe('the handler process was terminated')
     await eventually(() => areGone([sleeper]), 'what the handler has started is gone')
