@@ -25,7 +25,15 @@ import { Runtime } from './runtime.ts'
 import { type Health, type HealthOptions, type Maintained, type Stats, StoreOperations } from './store-operations.ts'
 import { type Logger, limitWarnings, type Warn } from './telemetry.ts'
 import type { Transaction } from './transactions/caller-transaction.ts'
-import { parseStopDeadline, type StopOptions, toSettings, Worker, type WorkerOptions } from './worker.ts'
+import {
+  type AnyWorkerOptions,
+  type ContextOf,
+  parseStopDeadline,
+  type StopOptions,
+  toSettings,
+  Worker,
+  type WorkerOptions,
+} from './worker.ts'
 import type { WorkerInfo } from './worker-list.ts'
 
 type Contract<Input, Output> = JobContract<Input, never, Output, never> | JobContract<Input, unknown, Output, unknown>
@@ -97,12 +105,12 @@ export interface Holdfast {
   /** One round of the upkeep that every worker does: expired leases, retention, what became due. */
   maintain(): Promise<Maintained>
   /** Starts a worker; resolves when it is ready to take jobs. */
-  worker<Context = AppContext>(options: WorkerOptions<Context>): Promise<Worker>
+  worker<Context = AppContext>(options: WorkerOptions<Context> & ContextOf<Context>): Promise<Worker>
   /**
    * Runs what can run now until nothing can; returns how many jobs were taken. Delayed and retrying jobs stay. Rejects with INTERNAL
    * when too many handlers cannot be stopped.
    */
-  runUntilEmpty<Context = AppContext>(options: WorkerOptions<Context>): Promise<number>
+  runUntilEmpty<Context = AppContext>(options: WorkerOptions<Context> & ContextOf<Context>): Promise<number>
   /**
    * Stops the workers of this client as `worker.stop` does and closes the store. A store that does not end within 5 s is left as it
    * is. Called again it may name an earlier deadline.
@@ -188,7 +196,7 @@ interface Parts {
 function assemble({ namespace, backend, jobs, store, engine, results, runtimes }: Parts): Holdfast {
   const { capabilities } = backend.backend
   let closing: Promise<void> | null = null
-  const startWorker = async (options: WorkerOptions<never>): Promise<{ worker: Worker; runtime: Runtime }> => {
+  const startWorker = async (options: AnyWorkerOptions): Promise<{ worker: Worker; runtime: Runtime }> => {
     if (closing !== null) throw closed()
     const settings = toSettings(options, engine.random)
     if ([...runtimes].some(({ present }) => present.id === settings.id))
@@ -230,8 +238,8 @@ function assemble({ namespace, backend, jobs, store, engine, results, runtimes }
     workers: () => store.workers(),
     health: (options?: HealthOptions) => store.health(options),
     maintain: () => store.maintain(),
-    worker: async (options: WorkerOptions<never>) => (await startWorker(options)).worker,
-    runUntilEmpty: async (options: WorkerOptions<never>) => {
+    worker: async (options: AnyWorkerOptions) => (await startWorker(options)).worker,
+    runUntilEmpty: async (options: AnyWorkerOptions) => {
       const { runtime, worker } = await startWorker(options)
       const isDone = await runtime.whenIdle()
       await worker.stop()

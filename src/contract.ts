@@ -228,7 +228,7 @@ export interface EnqueueOptions {
 export interface InlineHandler<Context = AppContext> {
   readonly kind: 'inline'
   readonly contract: JobContract
-  run(input: unknown, context: JobContext<Context>): unknown
+  readonly run: (input: unknown, context: JobContext<Context>) => unknown
 }
 
 export interface ThreadHandler {

@@ -27,7 +27,7 @@ export interface WorkerOptions<Context = AppContext> {
   readonly lanes?: readonly string[]
   /** How many handlers run at once. Default 6. */
   readonly concurrency?: number
-  /** Becomes `ctx.context` of inline handlers. */
+  /** Becomes `ctx.context` of inline handlers; a worker whose handlers are annotated with one must be given it. */
   readonly context?: Context
   /** How long a job stays this worker's without a renewal; renewed at a third. Default 30 s, at least 100 ms. A type may say another one. */
   readonly lease?: Duration
@@ -61,6 +61,12 @@ export interface WorkerOptions<Context = AppContext> {
   /** What a handler gets between its signal and being given up or terminated. Default 2 s. */
   readonly killGrace?: Duration
 }
+
+/** What a handler asks for in `ctx.context` must be given to its worker; handlers that ask for nothing leave `context` out. */
+export type ContextOf<Context> = object extends Context ? unknown : { readonly context: Context }
+
+/** The options whatever their handlers ask for. */
+export type AnyWorkerOptions = Omit<WorkerOptions<never>, 'context'> & { readonly context?: unknown }
 
 const OPTIONS = new Set([
   'handlers',
@@ -97,7 +103,7 @@ export function parseStopDeadline(options: StopOptions): number {
 }
 
 /** Checks the options of a worker; every error names its field. */
-export function toSettings(options: WorkerOptions<never>, random: Random): WorkerSettings {
+export function toSettings(options: AnyWorkerOptions, random: Random): WorkerSettings {
   if (typeof options !== 'object' || options === null)
     throw invalidArgument('options', 'expected an object with handlers')
   refuseUnknown(options, OPTIONS, 'options')

@@ -1,5 +1,5 @@
 /** The types that users meet: what is inferred, and what must not compile. */
-import { connect, defineJob, type EnqueueRequest, handle, type JobContext, type LogLine } from 'holdfast'
+import { connect, defineJob, type EnqueueRequest, handle, inThread, type JobContext, type LogLine } from 'holdfast'
 import { expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 
@@ -70,11 +70,40 @@ test('each entry of enqueueMany has the input of its own contract', async () => 
   await hf.close()
 })
 
-test('the context of a handler is what its annotation says', () => {
-  const handler = handle(plain, (input, ctx: JobContext<{ readonly mailer: { send(to: string): number } }>) =>
-    ctx.context.mailer.send(input.name),
-  )
-  expectTypeOf(handler.kind).toEqualTypeOf<'inline'>()
+test('the context of a handler is what its annotation says, and its worker must give it', async () => {
+  interface Mailing {
+    readonly mailer: { send(to: string): number }
+  }
+  interface Storing {
+    readonly rows: number[]
+    readonly hint?: string
+  }
+  const mailing = handle(plain, (input, ctx: JobContext<Mailing>) => ctx.context.mailer.send(input.name))
+  const storing = handle(plain, (_input, ctx: JobContext<Storing>) => ctx.context.rows.length)
+  const careless = handle(plain, () => 1)
+  const easy = handle(plain, (_input, ctx: JobContext<{ readonly hint?: string }>) => ctx.context.hint?.length ?? 0)
+  const threaded = inThread(plain, new URL('file:///handler.mjs'))
+  expectTypeOf(mailing.kind).toEqualTypeOf<'inline'>()
+  const hf = await connect('memory:')
+  const mailer = { send: (to: string): number => to.length }
+  const rows = [1]
+  const never = async (): Promise<void> => {
+    await hf.worker({ handlers: [careless] })
+    await hf.worker({ handlers: [easy, careless, threaded] })
+    await hf.worker({ handlers: [threaded], context: { mailer } })
+    await hf.worker({ handlers: [mailing, careless, threaded], context: { mailer } })
+    await hf.worker<Mailing & Storing>({ handlers: [mailing, storing, careless], context: { mailer, rows } })
+    // @ts-expect-error one of them needs a mailer
+    await hf.worker({ handlers: [mailing, careless, threaded] })
+    // @ts-expect-error the same
+    await hf.runUntilEmpty({ handlers: [mailing] })
+    // @ts-expect-error this one needs rows too
+    await hf.worker({ handlers: [mailing, storing], context: { mailer } })
+    // @ts-expect-error this is no mailer
+    await hf.worker({ handlers: [mailing], context: { mailer: 1 } })
+  }
+  expectTypeOf(never).toBeFunction()
+  await hf.close()
 })
 
 test('logs are lines of plain data, and a result by id is of the type that is asked for', async () => {
