@@ -2,9 +2,11 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { connect } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { runCli, runJson, startCli, temporaryFolder } from '../support/cli.ts'
 import { eventually } from '../support/event.ts'
+import { silent } from '../support/silent.ts'
 
 interface Demo {
   readonly run: number
@@ -126,17 +128,17 @@ describe('demo', () => {
   it('says how to go on when it is interrupted, and goes on', async () => {
     const { folder, url } = makeFolder({ 'a.txt': 'x', 'b.txt': 'y' })
     const run = startCli(['demo', folder, '--url', url])
-    // Until the demo has made its store there is none to look into.
-    const hasBegun = async (): Promise<boolean> => {
-      const { code, stdout: shown } = await runCli(['lanes', '--url', url, '--json'])
-      return code === 0 && JSON.parse(shown).lanes.length > 0
-    }
-    await eventually(hasBegun, 'the demo has begun')
+    // Paused, it cannot end before the signal comes.
+    const hf = await connect(url, { logger: silent })
+    const lane = await eventually(async () => (await hf.lanes())[0]?.lane, 'the demo has begun')
+    await hf.pause(lane)
     run.child.kill('SIGINT')
     const { code, stdout } = await run.ended
     expect(code).toBe(1)
     expect(stdout).toMatch(/^Stopped: \d+ of \d+ jobs have ended/)
     expect(stdout).toContain(`holdfast demo ${folder}`)
+    await hf.resume(lane)
+    await hf.close()
     expect(await demo(folder, url)).toMatchObject({
       run: 1,
       resumed: true,
