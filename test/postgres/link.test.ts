@@ -3,7 +3,7 @@ import { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { locationOfPool } from '#dist/src/backends/postgres/caller-pool.js'
 import type { PostgresLink } from '#dist/src/backends/postgres/link.js'
-import { eventually } from '../support/event.ts'
+import { eventually, gate, within } from '../support/event.ts'
 import { failureOf } from '../support/failure-of.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { open, statement, type Warning } from './opening.ts'
@@ -203,6 +203,39 @@ describe('a transaction', () => {
     const undone = link.transaction((query) => query(ADD, [1]))
     expect(await failureOf(undone)).toMatchObject({ outcome: 'notDone' })
     expect(await count(link)).toEqual([[0]])
+    await link.close()
+    await pool.end()
+  })
+
+  it.each(['a pool', 'a pooler'])('has its limits on a connection of %s too, and leaves none behind', async (of) => {
+    const pool = new Pool({ connectionString: url, max: 1 })
+    const limits = { statementMs: 4001, lockMs: 2001, idleMs: 5001 }
+    const location = locationOfPool(pool, of === 'a pooler' ? { pooler: 'transaction' } : {})
+    const link = await open(location, { limits })
+    const names = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
+    const settings = statement(`SELECT ${names.map((name) => `current_setting('${name}')`).join(', ')}`)
+    const before = await link.query(settings, [], 'array')
+    const { rows } = await link.transaction((query) => query(settings, [], 'array'))
+    expect(rows).toEqual([['4001ms', '2001ms', '5001ms']])
+    expect(await link.query(settings, [], 'array')).toEqual(before)
+    await link.close()
+    await pool.end()
+  })
+
+  it('of a process that stands still is ended by the server, which gives its locks to others', async () => {
+    const pool = new Pool({ connectionString: url, max: 1 })
+    const link = await open(locationOfPool(pool), { limits: { idleMs: 300 } })
+    const frozen = gate()
+    const locked = gate()
+    const standing = link.transaction(async (query) => {
+      await query(statement('LOCK TABLE t'), [])
+      locked.open()
+      await frozen.passed
+    })
+    await within(locked.passed, 'the lock')
+    await server.query('INSERT INTO t VALUES (1)', [], { database })
+    frozen.open()
+    expect(await failureOf(standing)).toMatchObject({ outcome: 'notDone' })
     await link.close()
     await pool.end()
   })

@@ -14,7 +14,7 @@ import { PlanAge } from './plan-age.ts'
 import type { ServerFacts } from './server-facts.ts'
 import { ServerWatch } from './server-watch.ts'
 import type { SettingsCheck } from './settings-check.ts'
-import { backOffMs, type Wiring } from './wiring.ts'
+import { backOffMs, beginning, type Wiring } from './wiring.ts'
 
 export type { Prepared } from './exchange.ts'
 
@@ -70,8 +70,6 @@ const REPEAT_BACK_OFF = { baseMs: 10, maxMs: 500 }
 /** How long closing waits for what is under way. */
 const CLOSE_WAIT_MS = 1000
 
-const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
-
 export class PostgresLink implements Link {
   private readonly source: ClientSource
   private readonly wiring: Wiring
@@ -80,6 +78,7 @@ export class PostgresLink implements Link {
   private readonly changes: Changes
   private readonly watch: ServerWatch
   private readonly plans: PlanAge
+  private readonly begin: string
   private readonly borrowed = new Set<PoolClient>()
   private isPooled: boolean
   private isClosed = false
@@ -95,6 +94,7 @@ export class PostgresLink implements Link {
     const { server } = source
     const { clock, timers, limits } = wiring
     this.plans = new PlanAge(clock)
+    this.begin = beginning(limits)
     this.exchange = new Exchange({ server, answerMs: limits.answerMs, deadlines, timers })
     this.watch = new ServerWatch({ server, exchange: this.exchange, changes: this.changes, settings, clock })
   }
@@ -189,7 +189,7 @@ export class PostgresLink implements Link {
       }
     }
     return this.finishing(client, async () => {
-      await this.exchange.command(client, BEGIN, 'transaction')
+      await this.exchange.command(client, this.begin, 'transaction')
       try {
         const result = await run(query)
         isOver = true

@@ -6,7 +6,7 @@ import type { Warn } from '../../telemetry.ts'
 export interface Limits {
   /** Longest wait for a connection, made anew or given back by others. */
   readonly connectMs: number
-  /** `statement_timeout`, `lock_timeout` and `idle_in_transaction_session_timeout` of connections of our own. */
+  /** `statement_timeout`, `lock_timeout` and `idle_in_transaction_session_timeout` of connections of our own, and of every transaction. */
   readonly statementMs: number
   readonly lockMs: number
   readonly idleMs: number
@@ -25,6 +25,18 @@ export const LIMITS: Limits = {
   answerMs: 5000,
   repeatMs: 4500,
 }
+
+/**
+ * Connections of a caller's pool or behind a pooler have none of our settings. Without them the transaction of a process that stands still
+ * would hold its locks for as long as that lasts, and a limited lane with them.
+ */
+export const beginning = ({ statementMs, lockMs, idleMs }: Limits): string =>
+  [
+    'BEGIN ISOLATION LEVEL READ COMMITTED',
+    `SET LOCAL statement_timeout = ${statementMs}`,
+    `SET LOCAL lock_timeout = ${lockMs}`,
+    `SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`,
+  ].join('; ')
 
 export interface Wiring {
   readonly clock: Clock
