@@ -161,7 +161,7 @@ export function connectWith(platform: Platform): Holdfast {
     clock,
     results,
     retention,
-    definition: { ulid: createUlidFactory(clock, random), payloadBytesMax },
+    definition: { ulid: createUlidFactory(clock, random), now: () => clock.now(), payloadBytesMax },
     cancelRunning: (id) => {
       for (const runtime of runtimes) runtime.cancel(id)
     },

@@ -127,6 +127,15 @@ export function parseInstant(value: unknown, field: string): number {
   return Math.round(ms)
 }
 
+/**
+ * When a job may run; null: now, which whatever lies behind `nowMs` means too. A time long ago would put it before what has waited since.
+ * Throws INVALID_INSTANT naming `field`.
+ */
+export function parseRunAt(value: unknown, field: string, nowMs: number): number | null {
+  const ms = value === undefined ? nowMs : parseInstant(value, field)
+  return ms > nowMs ? ms : null
+}
+
 const NAME = /^[A-Za-z0-9_.-]+$/
 
 /** A lane or namespace: 1 to 128 of `A-Z a-z 0-9 _ . -`. Throws INVALID_NAME naming `field`. */

@@ -12,6 +12,7 @@ import {
   parseInteger,
   parseJobType,
   parseName,
+  parseRunAt,
   parseShortText,
   parseText,
   refuseUnknown,
@@ -23,6 +24,8 @@ import type { JobDefinition, RetryPolicy } from './job.ts'
 
 export interface DefinitionContext {
   readonly ulid: () => string
+  /** Epoch milliseconds. */
+  readonly now: () => number
   readonly payloadBytesMax: number
 }
 
@@ -167,7 +170,7 @@ export function toDefinition(
     lane,
     payload: encodeValue(input, 'input', context.payloadBytesMax),
     priority: priority === undefined ? 0 : parseInteger(priority, 'priority', -LIMITS.priority - 1, LIMITS.priority),
-    runAt: runAt === undefined ? null : parseInstant(runAt, 'runAt'),
+    runAt: parseRunAt(runAt, 'runAt', context.now()),
     delayMs: delay === undefined ? 0 : parseDuration(delay, 'delay'),
     deadlineAt: deadline === undefined ? null : parseInstant(deadline, 'deadline'),
     timeoutMs: timeout === undefined ? target.timeoutMs : parseDuration(timeout, 'timeout'),

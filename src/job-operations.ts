@@ -9,10 +9,10 @@ import {
   DEFAULTS,
   LIMITS,
   parseFlag,
-  parseInstant,
   parseInteger,
   parseJobType,
   parseName,
+  parseRunAt,
   refuseUnknown,
   show,
 } from './config.ts'
@@ -220,7 +220,7 @@ export class JobOperations {
       lane,
       payload: 'input' in options ? encodeValue(options.input, 'input', definition.payloadBytesMax) : source.payload,
       priority: source.priority,
-      runAt: options.runAt === undefined ? null : parseInstant(options.runAt, 'runAt'),
+      runAt: parseRunAt(options.runAt, 'runAt', clock.now()),
       delayMs: 0,
       // A deadline that has passed would end the new job before it could start.
       deadlineAt: isPast ? null : source.deadlineAt,

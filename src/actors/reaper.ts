@@ -108,7 +108,8 @@ export async function reapExpired(options: Pick<ReaperOptions, 'backend' | 'rete
     const applied = decided.flatMap((reaped, index) => asApplied(reaped, verdicts[index]))
     for (const reaped of applied) onReaped(reaped)
     count += applied.length
-    if (expired.length === 0) return count
+    // What is named again though nothing came of it would be named for ever; others may have been quicker, too. The next round looks again.
+    if (expired.length === 0 || (decided.length > 0 && applied.length === 0)) return count
     decided = expired.map((lease) => ({ lease, settlement: decideLease(lease, retention) }))
   }
 }

@@ -109,6 +109,25 @@ export function jobEnqueueSuite({ harness }: SuiteContext): void {
       )
     })
 
+    it('4 C077 however long ago, the past means now: all run in the order of their arrival', async () => {
+      const hf = await harness().connect()
+      const raw = await harness().raw()
+      const times = [undefined, -5, new Date(-8.64e15), '0001-01-01T00:00:00Z', 0, -1e12, -1e13, harness().now() - 1e9]
+      const ids: string[] = []
+      for (const runAt of times) {
+        ids.push((await hf.enqueue('late', 1, runAt === undefined ? {} : { runAt })).id)
+        await harness().advance(2)
+      }
+      const at = harness().now()
+      expect((await hf.stats()).oldestReadyMs).toBeLessThan(60_000)
+      expect((await claim(raw, { limit: 10 })).map((job) => job.id)).toEqual(ids)
+      const [id = ''] = ids
+      expect(await hf.cancel(id, { force: true })).toBe('cancelled')
+      const again = await hf.replay(id, { runAt: -1e13 })
+      expect((await hf.get(again.id))?.runAt).toBeGreaterThan(at - 60_000)
+      expect((await claim(raw, { limit: 10 })).map((job) => job.id)).toEqual([again.id])
+    })
+
     it('14 what is wrong is refused with a code of its own, and nothing is stored', async () => {
       const hf = await harness().connect({ payloadBytesMax: 100 })
       const refused = [

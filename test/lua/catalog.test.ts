@@ -33,6 +33,7 @@ const ROLES = new Set(catalog.flatMap(({ keys }) => keys).filter((key) => !key.s
 const DRAINING: Readonly<Record<string, string>> = {
   job_cancel: 'ends jobs',
   job_claim: 'a worker must get at the jobs that fill the memory',
+  job_note: 'a handler waits for it; one bounded value and a bounded log for each job that runs',
   job_promote: 'moves jobs towards their end',
   job_turn: 'ends jobs, and a worker must get at the jobs that fill the memory',
   keyspace_step: 'a migration that began must come to its end; one number',

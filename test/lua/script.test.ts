@@ -186,6 +186,13 @@ describe('leases', () => {
     expect(first(await lane.turn({ forgotten: ['r1', of('r1')] }))).toBe('l')
   })
 
+  test("lease_reap: a lease of what does not run is nobody's, and goes", async () => {
+    await lane.redis.zadd(lane.key('leases'), '1', 'c1', '1', 'k1', '1', 'd1')
+    expect(list(await lane.run('lease_reap', [10, 0]))[2]).toEqual([])
+    expect(await lane.redis.zrangebyscore(lane.key('leases'), '0', '1')).toEqual([])
+    expect([...(await lane.redis.zrange(lane.key('leases'), '0', '-1'))].sort()).toEqual(['r1', 'r2', 'r3', 'r4', 'x1'])
+  })
+
   test('lease_find: what a claim was given, page by page', async () => {
     const page = list(await lane.run('lease_find', [':w:nonce.', 0, 3]))
     expect(page[1]).toBe(3)

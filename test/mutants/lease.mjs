@@ -127,4 +127,11 @@ export const LEASE_MUTANTS = [
     suites: [MEMORY],
     only: 'does not get through',
   },
+  {
+    name: 'leases-are-reaped-though-nothing-comes-of-it',
+    file: 'src/actors/reaper.js',
+    find: ' || (decided.length > 0 && applied.length === 0)',
+    replace: '',
+    suites: ['test/runtime/reaper.test.ts'],
+  },
 ]

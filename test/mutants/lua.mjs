@@ -480,4 +480,18 @@ local asked = read_others(tonumber(others))`,
     suites: [BOUNDS],
     second: [MODEL],
   },
+  {
+    name: 'lua-lease-of-an-ended-job-stays',
+    file: `${SCRIPT}/lease_reap.lua`,
+    find: "write('ZREM', leases, stray)",
+    replace: '',
+    suites: [SCRIPTS],
+  },
+  {
+    name: 'lua-no-progress-when-full',
+    file: `${SCRIPT}/job_note.lua`,
+    find: '--! flags: allow-oom\n',
+    replace: '',
+    suites: [CATALOG],
+  },
 ]

@@ -354,4 +354,12 @@ export const POSTGRES_MUTANTS = [
     replace: 'madeAt === 0 && (',
     suites: ['test/postgres/plan-age.test.ts'],
   },
+  {
+    name: 'postgres-transactions-stand-still-for-ever',
+    file: 'src/backends/postgres/wiring.js',
+    find: 'SET LOCAL idle_in_transaction_session_timeout',
+    replace: 'SET LOCAL application_name',
+    suites: [LINK],
+    only: 'has its limits|stands still',
+  },
 ]

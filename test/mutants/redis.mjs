@@ -341,4 +341,12 @@ export const REDIS_MUTANTS = [
     suites: [CALLS],
     only: 'another server',
   },
+  {
+    name: 'what-is-long-past-is-not-now',
+    file: 'src/config.js',
+    find: 'return ms > nowMs ? ms : null;',
+    replace: 'return value === undefined ? null : ms;',
+    suites: ['test/conformance/redis.test.ts'],
+    only: 'C077',
+  },
 ]

@@ -80,6 +80,28 @@ describe('F23 maxmemory is reached', () => {
   })
 })
 
+describe('F23 maxmemory is reached while jobs run', () => {
+  it('that wait for their progress to be stored: it is, and they end as they would', async () => {
+    const server = await stage.server({ policy: 'noeviction' })
+    const hf = await stage.client(server.url, { callDeadline: 1_000 })
+    const full = gate()
+    const handler = handle(task, async (_input, ctx) => {
+      await full.passed
+      await ctx.progress('half')
+      ctx.log.info('more than half')
+      return 'done'
+    })
+    const jobs = await Promise.all([1, 2, 3].map((input) => hf.enqueue(task, input, { maxAttempts: 1 })))
+    await hf.worker({ handlers: [handler], ...QUICK })
+    await lookFor('all run', async () => ((await hf.stats()).counts.running === 3 ? true : undefined))
+    await limitMemory(server, 0)
+    expect(await rejection(hf.enqueue(task, PAYLOAD))).toMatchObject({ code: 'STORE_FULL' })
+    full.open()
+    expect(await Promise.all(jobs.map((job) => job.result()))).toEqual(['done', 'done', 'done'])
+    for (const { id } of jobs) expect(await hf.get(id)).toMatchObject({ progress: 'half', attempts: 1 })
+  })
+})
+
 describe('F25 the disk is full', () => {
   async function onFullDisk(appendFsync: 'always' | 'everysec') {
     const disk = await FullDisk.make()

@@ -1,5 +1,6 @@
 --! keys: defs run progress logs
 --! args: notes ...
+--! flags: allow-oom
 --! returns: one letter a note: a applied, l lease lost, g gone
 -- Stores how far running jobs are, and what they log.
 --@include note
