@@ -182,7 +182,8 @@ export interface JobContext<Context = AppContext> {
   readonly log: JobLogger
   /**
    * Stores how far the job is, any value a payload may be; the latest value counts. Resolves when it is stored, or at once within 250 ms
-   * of the last write: then it is stored within that time, or with the end of the attempt. Rejects with LEASE_LOST once the lease is gone.
+   * of the last write: then it is stored within that time, or with the end of the attempt. Rejects with LEASE_LOST once the lease is gone,
+   * and with STORE_UNAVAILABLE or STORE_TIMEOUT when the store stays away for longer than `callDeadline`.
    */
   progress(value: unknown): Promise<void>
   /** Enqueues another job from inside the handler; it stands whatever becomes of this attempt. */

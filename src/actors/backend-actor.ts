@@ -7,10 +7,11 @@ import type { Claim, MessageType, Reply, Request } from '../backends/protocol/in
 import type { TransactionalEnqueue } from '../backends/transactional.ts'
 import { type Clock, type Timers, withDeadline } from '../clock.ts'
 import { DEFAULTS } from '../config.ts'
+import { Deadlines } from '../deadlines.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Random } from '../random.ts'
 import { Merger } from './merger.ts'
-import { StoreCaller, type StoreContact } from './store-call.ts'
+import { StoreCaller, type StoreContact, unanswered, unsent } from './store-call.ts'
 
 /**
  * Calls of a kind that may be under way at once. Two enqueues overlap so that the next batch forms while one commits; turns that only
@@ -38,6 +39,8 @@ export class BackendActor {
   readonly backend: Backend
   private readonly caller: StoreCaller
   private readonly enqueues: Merger<Enqueue, Enqueued>
+  /** Those with idempotency keys: they may have to wait for a caller's transaction that has used one, and nothing else must wait with them. */
+  private readonly keyedEnqueues: Merger<Enqueue, Enqueued>
   private readonly claims: Merger<Turn, Turned>
   private readonly settlements: Merger<Turn, Turned>
   /** How long a call may take, repetitions included. */
@@ -51,8 +54,16 @@ export class BackendActor {
     this.timers = options.timers
     this.deadlineMs = options.callDeadlineMs ?? DEFAULTS.callDeadlineMs
     this.caller = new StoreCaller({ ...options, callDeadlineMs: this.deadlineMs })
-    const { limits } = options.backend
-    this.enqueues = new Merger({
+    const deadlines = new Deadlines(options.clock, options.timers)
+    this.enqueues = this.enqueueMerger(deadlines)
+    this.keyedEnqueues = this.enqueueMerger(deadlines)
+    this.claims = this.turnMerger()
+    this.settlements = this.turnMerger()
+  }
+
+  private enqueueMerger(deadlines: Deadlines): Merger<Enqueue, Enqueued> {
+    const { name, limits } = this.backend
+    return new Merger({
       inFlightMax: ENQUEUES_IN_FLIGHT,
       sizeMax: limits.enqueueJobs,
       waitingMax: WAITING_JOBS_MAX,
@@ -64,9 +75,13 @@ export class BackendActor {
           mayBeDone ? { ...same, resend: true } : same,
         ),
       defer: (run) => this.timers.defer(run),
+      patience: {
+        deadlines,
+        ms: this.deadlineMs,
+        late: (isSent) =>
+          isSent ? unanswered(name, 'job.enqueue', this.deadlineMs) : unsent(name, 'job.enqueue', this.deadlineMs),
+      },
     })
-    this.claims = this.turnMerger()
-    this.settlements = this.turnMerger()
   }
 
   private turnMerger(): Merger<Turn, Turned> {
@@ -109,7 +124,10 @@ export class BackendActor {
       const turn = request as Turn
       return (turn.claims.length === 0 ? this.settlements : this.claims).send(turn)
     }
-    if (type === 'job.enqueue') return this.enqueues.send(request as Enqueue)
+    if (type === 'job.enqueue') {
+      const enqueue = request as Enqueue
+      return (isKeyed(enqueue) ? this.keyedEnqueues : this.enqueues).send(enqueue)
+    }
     // Whoever asks for health wants to be told of an outage, not to wait until it is over.
     const deadlineMs = type === 'store.health' ? Math.min(DEFAULTS.healthDeadlineMs, this.deadlineMs) : this.deadlineMs
     return this.caller.call(type, request as Request<typeof type>, deadlineMs)
@@ -144,6 +162,8 @@ export class BackendActor {
     }
   }
 }
+
+const isKeyed = ({ jobs }: Enqueue): boolean => jobs.some(({ idempotencyKey }) => idempotencyKey !== null)
 
 function splitEnqueued(reply: Enqueued, requests: readonly Enqueue[]): readonly Enqueued[] {
   let from = 0

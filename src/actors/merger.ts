@@ -5,6 +5,7 @@
  * hundred callers that each wait for their own answer, one half prepares while the other is under way.
  */
 import type { Timers } from '../clock.ts'
+import type { Deadline, Deadlines } from '../deadlines.ts'
 import { HoldfastError } from '../errors.ts'
 
 interface Waiting<Q, R> {
@@ -12,6 +13,15 @@ interface Waiting<Q, R> {
   readonly size: number
   readonly resolve: (reply: R) => void
   readonly reject: (error: unknown) => void
+  deadline: Deadline | null
+}
+
+/** How long a request may take, counted from when it was handed over and not from when it was sent. */
+export interface Patience {
+  readonly deadlines: Deadlines
+  readonly ms: number
+  /** What a request that has waited too long is answered with. */
+  readonly late: (isSent: boolean) => Error
 }
 
 export interface MergerOptions<Q, R> {
@@ -26,6 +36,8 @@ export interface MergerOptions<Q, R> {
   readonly split: (reply: R, requests: readonly Q[]) => readonly R[]
   readonly call: (request: Q) => Promise<R>
   readonly defer?: Timers['defer']
+  /** Default: however long a call takes. One that goes at once has the deadline of its call. */
+  readonly patience?: Patience
 }
 
 export class Merger<Q, R> {
@@ -52,11 +64,30 @@ export class Merger<Q, R> {
     }
     if (this.mayGoAtOnce) return this.callAlone(request, own)
     const answer = new Promise<R>((resolve, reject) => {
-      this.waiting.push({ request, size: own, resolve, reject })
+      const waiting: Waiting<Q, R> = { request, size: own, resolve, reject, deadline: null }
+      this.limitPatience(waiting)
+      this.waiting.push(waiting)
       this.waitingSize += own
     })
     if (defer !== undefined) this.gather(defer)
     return answer
+  }
+
+  private limitPatience(waiting: Waiting<Q, R>): void {
+    const { patience } = this.options
+    if (patience === undefined) return
+    waiting.deadline = patience.deadlines.add(patience.ms, () => {
+      const place = this.waiting.indexOf(waiting)
+      if (place !== -1) {
+        this.waiting.splice(place, 1)
+        this.waitingSize -= waiting.size
+      }
+      waiting.reject(patience.late(place === -1))
+    })
+  }
+
+  private answered({ deadline }: Waiting<Q, R>): void {
+    if (deadline !== null) this.options.patience?.deadlines.delete(deadline)
   }
 
   /** Where others are under way, more will come with it. */
@@ -130,15 +161,19 @@ export class Merger<Q, R> {
       (reply) => {
         this.landed(size, batch.length)
         const replies = requests.length === 1 ? [reply] : split(reply, requests)
-        batch.forEach(({ resolve, reject }, index) => {
+        batch.forEach((waiting, index) => {
           const own = replies[index]
-          if (own === undefined) reject(new HoldfastError('INTERNAL', 'the store left a merged request unanswered'))
-          else resolve(own)
+          this.answered(waiting)
+          if (own !== undefined) waiting.resolve(own)
+          else waiting.reject(new HoldfastError('INTERNAL', 'the store left a merged request unanswered'))
         })
       },
       (error: unknown) => {
         this.landed(size, batch.length)
-        for (const { reject } of batch) reject(error)
+        for (const waiting of batch) {
+          this.answered(waiting)
+          waiting.reject(error)
+        }
       },
     )
   }

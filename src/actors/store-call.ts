@@ -147,9 +147,17 @@ export class StoreCaller {
   }
 }
 
-function unanswered(name: string, type: MessageType, deadlineMs: number): HoldfastError {
+export function unanswered(name: string, type: MessageType, deadlineMs: number): HoldfastError {
   return new HoldfastError('STORE_TIMEOUT', `${name}: ${type} was not answered within ${Math.round(deadlineMs)} ms`, {
     details: { outcome: 'unknown' satisfies FailedCallOutcome, message: type },
+  })
+}
+
+/** It waited behind calls that were not answered. */
+export function unsent(name: string, type: MessageType, deadlineMs: number): HoldfastError {
+  const message = `${name}: ${type} was not sent within ${deadlineMs} ms, since calls before it were not answered`
+  return new HoldfastError('STORE_TIMEOUT', message, {
+    details: { outcome: 'notDone' satisfies FailedCallOutcome, message: type },
   })
 }
 

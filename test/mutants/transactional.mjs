@@ -80,4 +80,19 @@ export const TRANSACTIONAL_MUTANTS = [
     suites: [TRANSACTION],
     only: 'without a transaction',
   },
+  {
+    name: 'what-has-no-key-waits-beside-what-has-one',
+    file: 'src/actors/backend-actor.js',
+    find: 'isKeyed(enqueue) ? this.keyedEnqueues : this.enqueues',
+    replace: 'this.enqueues',
+    suites: ['test/transactional/postgres-transaction.test.ts'],
+    only: 'what has no key',
+  },
+  {
+    name: 'a-request-that-waits-has-no-deadline',
+    file: 'src/actors/merger.js',
+    find: 'this.limitPatience(waiting);',
+    replace: '',
+    suites: ['test/runtime/merger.test.ts'],
+  },
 ]

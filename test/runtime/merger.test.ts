@@ -1,6 +1,7 @@
 /** Merging of requests: what goes at once, what goes together, and how calls in flight share what there is. */
 import { describe, expect, it } from 'vitest'
 import { Merger } from '#dist/src/actors/merger.js'
+import { Deadlines } from '#dist/src/deadlines.js'
 import { eventually, type Gate, gate } from '../support/event.ts'
 
 type Numbers = readonly number[]
@@ -137,5 +138,68 @@ describe('with and without', () => {
     void merger.send([0])
     void merger.send(Array.from({ length: 200 }, (_, index) => index))
     await expect(merger.send([1])).rejects.toMatchObject({ code: 'OVERLOADED', details: { outcome: 'notDone' } })
+  })
+})
+
+describe('patience', () => {
+  it('is counted from when a request was handed over, and says whether it was sent', async () => {
+    let now = 0
+    let fire: (() => void) | null = null
+    const timers = { set: (run: () => void) => (fire = run), clear: () => (fire = null), defer: () => {} }
+    const pass = (ms: number): void => {
+      now += ms
+      fire?.()
+    }
+    const calls: Gate<Error | null>[] = []
+    const merger = new Merger<Numbers, Numbers>({
+      inFlightMax: 1,
+      sizeMax: 2,
+      waitingMax: 200,
+      size: (request) => request.length,
+      join: (requests) => requests.flat(),
+      split: (reply, requests) => requests.map((_, n) => [reply[n] ?? 0]),
+      call: async (request) => {
+        const answer = gate<Error | null>()
+        calls.push(answer)
+        const failure = await answer.passed
+        if (failure !== null) throw failure
+        return request
+      },
+      patience: {
+        deadlines: new Deadlines({ monotonic: () => now }, timers),
+        ms: 100,
+        late: (isSent) => new Error(isSent ? 'sent' : 'not sent'),
+      },
+    })
+    const outcomes = new Map<number, string>()
+    const send = (n: number): void => {
+      merger.send([n]).then(
+        () => outcomes.set(n, 'done'),
+        ({ message }: Error) => outcomes.set(n, message),
+      )
+    }
+    const settled = async (...expected: readonly (readonly [number, string])[]): Promise<void> => {
+      await eventually(() => outcomes.size >= expected.length, 'the outcomes')
+      expect(outcomes).toEqual(new Map(expected))
+    }
+    send(1)
+    send(2)
+    pass(40)
+    for (const n of [3, 4]) send(n)
+    pass(30)
+    calls[0]?.open(null)
+    await settled([1, 'done'])
+    // 2 and 3 are under way, 4 waits.
+    expect(calls).toHaveLength(2)
+    pass(30)
+    await settled([1, 'done'], [2, 'sent'])
+    pass(40)
+    await settled([1, 'done'], [2, 'sent'], [3, 'sent'], [4, 'not sent'])
+    send(5)
+    calls[1]?.open(null)
+    await eventually(() => calls.length === 3, 'what came later is sent')
+    calls[2]?.open(null)
+    await settled([1, 'done'], [2, 'sent'], [3, 'sent'], [4, 'not sent'], [5, 'done'])
+    expect(calls).toHaveLength(3)
   })
 })

@@ -109,6 +109,28 @@ describe('enqueueTx in a transaction of PostgreSQL', () => {
     await worker.stop()
   })
 
+  it('76 what has no key does not wait beside what waits for one', async () => {
+    await client.query('BEGIN')
+    const first = await hf.enqueueTx(client, task, 1, { idempotencyKey: 'k' })
+    let waits = 0
+    const one = async (n: number): Promise<JobHandle> => {
+      waits += 1
+      const handle = await hf.enqueue(task, n, { idempotencyKey: 'k' })
+      waits -= 1
+      return handle
+    }
+    const keyed: Promise<JobHandle>[] = []
+    for (let round = 0; round < 5; round += 1) {
+      keyed.push(one(round))
+      await Promise.all(Array.from({ length: 10 }, (_, n) => hf.enqueue(task, n)))
+      await eventually(() => isWaiting(), 'those with the key wait')
+    }
+    expect([waits, await total()]).toEqual([5, 50])
+    await client.query('COMMIT')
+    expect(new Set((await Promise.all(keyed)).map(({ id }) => id))).toEqual(new Set([first.id]))
+    expect(await total()).toBe(51)
+  })
+
   it('76 a key that an open transaction holds is waited for, and is free when that is rolled back', async () => {
     const options = { idempotencyKey: 'k' }
     const other = await another()
