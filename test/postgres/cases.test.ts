@@ -41,6 +41,23 @@ describe('C050 first starts', () => {
   }, 60_000)
 })
 
+describe('settings of a database', () => {
+  it('that make a backslash special change no value', async () => {
+    await server.query(`ALTER DATABASE ${database} SET standard_conforming_strings = off`)
+    const hf = await stage.client(url)
+    const value = { at: new Date(1_700_000_000_000), bytes: Buffer.from([0, 92, 120, 255]), text: '\\x41' }
+    const handler = handle(task, async (input, ctx) => {
+      await ctx.progress(input)
+      return input
+    })
+    const job = await hf.enqueue(task, value)
+    await hf.worker({ handlers: [handler], poll: 50 })
+    expect(await job.result()).toEqual(value)
+    expect(await hf.get(job.id)).toMatchObject({ input: value, progress: value, attempts: 1 })
+    expect((await hf.list()).jobs[0]).toMatchObject({ progress: value })
+  })
+})
+
 describe('C050 a worker of the release before, beside a migration', () => {
   const record = (version: number, isBreaking: boolean) =>
     query(`INSERT INTO holdfast.migration (version, name, checksum, breaking, applied_at)

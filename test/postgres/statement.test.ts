@@ -52,6 +52,11 @@ describe('statements of PostgreSQL', () => {
     expect(readdirSync(folder).sort()).toEqual(NAMES.map((name) => `${name}.sql`).sort())
   })
 
+  it.each(NAMES)('%s means the same whatever standard_conforming_strings says', (name) => {
+    const literals = statements.get(name).text.match(/E?'(?:[^']|'')*'/g) ?? []
+    expect(literals.filter((literal) => literal.includes('\\') && !literal.startsWith('E'))).toEqual([])
+  })
+
   it.each(NAMES)('%s uses the parameters of its header, all of them and no others', (name) => {
     const { text, args, rows } = statements.get(name)
     const used = new Set([...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)))

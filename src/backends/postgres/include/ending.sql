@@ -32,8 +32,8 @@ kept AS (
       FROM holdfast.job_log AS log WHERE log.job_seq = ended.seq
     ) END,
     payload, payload_bytes, progress, progress_bytes,
-    CASE WHEN left(output, 2) <> '\x' THEN output::json END,
-    CASE WHEN left(output, 2) = '\x' THEN decode(substr(output, 3), 'hex') END, concurrency_key
+    CASE WHEN left(output, 2) <> E'\\x' THEN output::json END,
+    CASE WHEN left(output, 2) = E'\\x' THEN decode(substr(output, 3), 'hex') END, concurrency_key
   FROM ended WHERE keep_ms IS NULL OR keep_ms > 0
 ),
 counted AS (

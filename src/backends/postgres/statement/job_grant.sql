@@ -17,7 +17,7 @@ granted AS (
   RETURNING job.*, input.i - 1 + $3::bigint AS ordinal
 )
 SELECT 1 AS kind, granted.ordinal AS i, seq, id, type, lane,
-  CASE WHEN payload_bytes IS NULL THEN payload::text ELSE '\x' || encode(payload_bytes, 'hex') END AS payload,
+  CASE WHEN payload_bytes IS NULL THEN payload::text ELSE E'\\x' || encode(payload_bytes, 'hex') END AS payload,
   attempts, max_attempts, max_attempts_fixed::integer, crashes, max_crashes, retry::text, timeout_ms, deadline_at,
   metadata::text, trace_id, keep_result_ms, lease_epoch, token, clock.now
 FROM clock, granted

@@ -4,11 +4,11 @@
 WITH noted AS (
   UPDATE holdfast.job AS job SET
     progress = CASE
-      WHEN input.progress IS NULL THEN job.progress WHEN left(input.progress, 2) <> '\x' THEN input.progress::json
+      WHEN input.progress IS NULL THEN job.progress WHEN left(input.progress, 2) <> E'\\x' THEN input.progress::json
     END,
     progress_bytes = CASE
       WHEN input.progress IS NULL THEN job.progress_bytes
-      WHEN left(input.progress, 2) = '\x' THEN decode(substr(input.progress, 3), 'hex')
+      WHEN left(input.progress, 2) = E'\\x' THEN decode(substr(input.progress, 3), 'hex')
     END,
     recorded = job.recorded OR input.has_lines <> 0
   FROM unnest($2::text[], $3::text[], $4::text[], $5::integer[], $6::integer[], $7::integer[]) WITH ORDINALITY

@@ -3,7 +3,7 @@
 --! args: worker_id text
 WITH clock AS MATERIALIZED (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now)
 SELECT seq, id, type, lane, 
-  CASE WHEN payload_bytes IS NULL THEN payload::text ELSE '\x' || encode(payload_bytes, 'hex') END AS payload,
+  CASE WHEN payload_bytes IS NULL THEN payload::text ELSE E'\\x' || encode(payload_bytes, 'hex') END AS payload,
   attempts, max_attempts,
   max_attempts_fixed::integer, crashes, max_crashes, retry::text, timeout_ms, deadline_at, metadata::text, trace_id,
   keep_result_ms, lease_epoch, token, clock.now
