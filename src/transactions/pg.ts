@@ -16,12 +16,15 @@ export function adaptPg(value: unknown): CallerTransaction | null {
     requireOpen: () => {
       if (statusOf(value) === 'E') throw refuse(HAS_FAILED)
     },
-    // Idle may also mean that a BEGIN is still under way, and earlier releases cannot say anything.
-    probe: () => (statusOf(value) === 'T' ? null : probe((text) => run({ text }))),
+    // What is still under way may begin a transaction, or end one; and earlier releases cannot say anything.
+    probe: () => (isQuiet(value) && statusOf(value) === 'T' ? null : probe((text) => run({ text }))),
     execute: async (text: string, values: TransactionValue[]): Promise<TransactionRows> =>
       rowsOf(await run({ text, values, rowMode: 'array' })),
   }
 }
+
+/** Nothing is under way on it and nothing waits, so that what the server said last holds. */
+const isQuiet = (client: unknown): boolean => memberOf(client, 'readyForQuery') === true
 
 /** What the server said last: `I` idle, `T` in a transaction, `E` in one that failed. */
 function statusOf(client: unknown): unknown {

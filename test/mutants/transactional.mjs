@@ -95,4 +95,12 @@ export const TRANSACTIONAL_MUTANTS = [
     replace: '',
     suites: ['test/runtime/merger.test.ts'],
   },
+  {
+    name: 'tx-postgres-what-was-said-last-holds',
+    file: 'src/transactions/pg.js',
+    find: "isQuiet(value) && statusOf(value) === 'T'",
+    replace: "statusOf(value) === 'T'",
+    suites: ['test/transactional/postgres-transaction.test.ts'],
+    only: 'is under way has ended',
+  },
 ]

@@ -109,6 +109,24 @@ describe('enqueueTx in a transaction of PostgreSQL', () => {
     await worker.stop()
   })
 
+  it.each(['COMMIT', 'ROLLBACK'])('75 one whose %s is under way has ended, and is refused', async (end) => {
+    await client.query('BEGIN')
+    await order()
+    const ended = client.query(end)
+    const error = await rejection(hf.enqueueTx(client, task, 1))
+    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', details: { field: 'transaction' } })
+    expect(error.message).toContain('no transaction is open')
+    await ended
+    expect(await total()).toBe(0)
+    await client.query('BEGIN')
+    const written = client.query('INSERT INTO orders (id) VALUES (7)')
+    await Promise.all([1, 2, 3].map((n) => hf.enqueueTx(client, task, n)))
+    await written
+    await client.query('COMMIT')
+    expect(await total()).toBe(3)
+    await client.query('DELETE FROM orders')
+  })
+
   it('76 what has no key does not wait beside what waits for one', async () => {
     await client.query('BEGIN')
     const first = await hf.enqueueTx(client, task, 1, { idempotencyKey: 'k' })
