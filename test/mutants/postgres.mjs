@@ -11,6 +11,7 @@ const PLAN = 'test/postgres/plan.test.ts'
 const CLOCK = 'test/postgres/clock.test.ts'
 const LINK = 'test/postgres/link.test.ts'
 const FAULTS = 'test/postgres/link-faults.test.ts'
+const OLD_DAYS = 'test/postgres/old-days.test.ts'
 const ERRORS = 'test/postgres/errors.test.ts'
 
 const TOKEN = ' AND job.token = input.token'
@@ -88,16 +89,72 @@ export const POSTGRES_MUTANTS = [
   {
     name: 'postgres-day-dropped-while-it-lasts',
     file: `${POSTGRES}/upkeep.js`,
-    find: 'if (day < look.today)',
-    replace: 'if (day <= look.today)',
+    find: 'day < look.today',
+    replace: 'day <= look.today',
     suites: ['test/postgres/upkeep.test.ts'],
   },
   {
     name: 'postgres-dropped-records-still-counted',
-    file: `${POSTGRES}/upkeep.js`,
+    file: `${POSTGRES}/old-days.js`,
+    find: 'lane, state, -jobs FROM',
+    replace: 'lane, state, 0 * jobs FROM',
+    suites: [OLD_DAYS],
+  },
+  {
+    name: 'postgres-removed-records-still-counted',
+    file: `${POSTGRES}/old-days.js`,
     find: 'lane, state, -count(*) FROM',
     replace: 'lane, state, 0 * count(*) FROM',
-    suites: ['test/postgres/upkeep.test.ts'],
+    suites: [OLD_DAYS],
+  },
+  {
+    name: 'postgres-keys-outlive-a-day',
+    file: `${POSTGRES}/old-days.js`,
+    find: 'USING gone WHERE key.ns',
+    replace: 'USING gone WHERE false AND key.ns',
+    suites: [OLD_DAYS],
+  },
+  {
+    name: 'postgres-old-day-in-one-run',
+    file: `${POSTGRES}/old-days.js`,
+    find: 'this.parts.clock.monotonic() >= until',
+    replace: 'false',
+    suites: [OLD_DAYS],
+  },
+  {
+    name: 'postgres-old-day-counted-alone',
+    file: `${POSTGRES}/old-days.js`,
+    find: 'IN SHARE ROW EXCLUSIVE MODE',
+    replace: 'IN ACCESS EXCLUSIVE MODE',
+    suites: [OLD_DAYS],
+  },
+  {
+    name: 'postgres-old-day-dropped-with-keys',
+    file: `${POSTGRES}/old-days.js`,
+    find: 'found.keyed > 0',
+    replace: 'found.keyed < 0',
+    suites: [OLD_DAYS],
+  },
+  {
+    name: 'postgres-old-day-only-counted',
+    file: `${POSTGRES}/old-days.js`,
+    find: 'day.isWhole = true',
+    replace: 'day.isWhole = false',
+    suites: [OLD_DAYS],
+  },
+  {
+    name: 'postgres-old-day-told-again',
+    file: `${POSTGRES}/old-days.js`,
+    find: 'day.idleRuns === IDLE_RUNS_MAX',
+    replace: 'day.idleRuns >= IDLE_RUNS_MAX',
+    suites: [OLD_DAYS],
+  },
+  {
+    name: 'postgres-upkeep-with-each-batch',
+    file: `${POSTGRES}/backend.js`,
+    find: 'if (reply.more)',
+    replace: 'if (false)',
+    suites: [OLD_DAYS],
   },
   {
     name: 'postgres-grants-by-state',

@@ -120,7 +120,8 @@ export class PostgresBackend implements Backend {
         server,
         channel: location.isNotifying ? channelOf(location.schema, namespace) : null,
       })
-      const upkeep = new Upkeep(link, location.schema)
+      const { clock, warn } = options
+      const upkeep = new Upkeep({ link, schema: location.schema, clock, warn })
       if (location.isMigrating) await upkeep.prepare()
       const { wake, ends } = await openWake(link, options)
       const { schema } = location
@@ -170,6 +171,8 @@ export class PostgresBackend implements Backend {
   private async maintain(request: Request<'store.maintain'>): Promise<Reply<'store.maintain'>> {
     await this.followLedger()
     const reply = await this.answer('store.maintain', request)
+    // Once a maintenance, not once a batch of it.
+    if (reply.more) return reply
     return { ...reply, pruned: reply.pruned + (await this.parts.upkeep.run()) }
   }
 

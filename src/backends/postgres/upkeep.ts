@@ -1,10 +1,11 @@
 /**
  * What the tables need from time to time beside the messages: a partition of the archive for each day to come, those whose day
- * is over dropped, counters folded, stray log lines swept. Whoever does not own the tables leaves the partitions alone: without one of its own a record
- * goes to `archive_rest`, where it goes row by row. Nothing here is ever waited for, and what fails is tried the next time.
+ * is over emptied and dropped, counters folded, stray log lines swept. Whoever does not own the tables neither makes nor drops partitions: without one
+ * of its own a record goes to `archive_rest`, where it goes row by row. Nothing here is ever waited for, and what fails is tried the next time.
  */
 import { isHoldfastError } from '../../errors.ts'
 import type { Link, Prepared } from './link.ts'
+import { OldDays, type OldDaysParts } from './old-days.ts'
 import { inSchema, quoted } from './statement.ts'
 
 /** Days ahead that have a partition: more than the seven that completed jobs are kept by default. */
@@ -47,23 +48,26 @@ interface Look {
 export class Upkeep {
   private readonly link: Link
   private readonly schema: string
+  private readonly oldDays: OldDays
 
-  constructor(link: Link, schema: string) {
-    this.link = link
-    this.schema = schema
+  constructor(parts: OldDaysParts) {
+    this.link = parts.link
+    this.schema = parts.schema
+    this.oldDays = new OldDays(parts)
   }
 
-  /** Returns how many records went with their partitions. */
+  /** Returns how many records of days that are over went. */
   async run(): Promise<number> {
     await this.tried(this.link.query(this.statement(FOLD), []))
     await this.tried(this.link.query(this.statement(SWEEP), []))
     const look = await this.look()
-    if (look === null || !look.is_owner) return 0
+    if (look === null) return 0
     const days = daysOf(look)
-    await this.makeDays(look, days)
-    let dropped = 0
-    for (const day of days) if (day < look.today) dropped += (await this.tried(this.drop(day))) ?? 0
-    return dropped
+    if (look.is_owner) await this.makeDays(look, days)
+    return this.oldDays.run(
+      days.filter((day) => day < look.today),
+      look.is_owner,
+    )
   }
 
   /** Makes the partitions that the records of today may need. */
@@ -88,27 +92,10 @@ export class Upkeep {
   }
 
   private make(day: number): Promise<void> {
-    const text = `CREATE TABLE IF NOT EXISTS holdfast.${nameOf(day)} PARTITION OF holdfast.archive FOR VALUES FROM (${day}) TO (${day + 1})`
+    const text = `CREATE TABLE IF NOT EXISTS holdfast.archive_d${day} PARTITION OF holdfast.archive FOR VALUES FROM (${day}) TO (${day + 1})`
     return this.link.transaction(async (query) => {
       await query(LOCK, [])
       await query(this.statement(text), [])
-    })
-  }
-
-  /** The records, their keys and their counts go together. */
-  private drop(day: number): Promise<number> {
-    const table = `holdfast.${nameOf(day)}`
-    return this.link.transaction(async (query) => {
-      await query(LOCK, [])
-      await query(this.statement(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`), [])
-      const count = `INSERT INTO holdfast.counter (ns, lane, state, jobs)
-        SELECT ns, lane, state, -count(*) FROM ${table} GROUP BY ns, lane, state RETURNING jobs`
-      const { rows } = await query(this.statement(count), [])
-      const keys = `DELETE FROM holdfast.key AS key USING ${table} AS gone WHERE gone.idempotency_key IS NOT NULL
-        AND key.ns = ANY (ARRAY[gone.ns]) AND key.lane = gone.lane AND key.key = gone.idempotency_key AND key.id = gone.id`
-      await query(this.statement(keys), [])
-      await query(this.statement(`DROP TABLE ${table}`), [])
-      return (rows as readonly { readonly jobs: number }[]).reduce((total, { jobs }) => total - jobs, 0)
     })
   }
 
@@ -126,8 +113,6 @@ export class Upkeep {
     }
   }
 }
-
-const nameOf = (day: number): string => `archive_d${day}`
 
 const daysOf = ({ days }: Look): readonly number[] =>
   days
