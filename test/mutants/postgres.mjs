@@ -12,6 +12,7 @@ const CLOCK = 'test/postgres/clock.test.ts'
 const LINK = 'test/postgres/link.test.ts'
 const FAULTS = 'test/postgres/link-faults.test.ts'
 const OLD_DAYS = 'test/postgres/old-days.test.ts'
+const VIEW = 'test/postgres/view.test.ts'
 const ERRORS = 'test/postgres/errors.test.ts'
 
 const TOKEN = ' AND job.token = input.token'
@@ -19,6 +20,35 @@ const TOKEN_OR_NONE = ' AND job.token IS NOT DISTINCT FROM input.token'
 
 /** @type {readonly import('./catalog.mjs').Mutant[]} */
 export const POSTGRES_MUTANTS = [
+  {
+    name: 'postgres-bytes-marked-in-a-plain-string',
+    file: `${INCLUDE}/grant.sql`,
+    find: "E'\\\\x'",
+    replace: "'\\x'",
+    suites: ['test/postgres/statement.test.ts'],
+    only: 'standard_conforming_strings',
+  },
+  {
+    name: 'postgres-view-looks-into-half-pairs',
+    file: `${POSTGRES}/migration/0006-readable-view.sql`,
+    find: "|d[89a-f])'::text AS unreadable",
+    replace: ")'::text AS unreadable",
+    suites: [VIEW],
+  },
+  {
+    name: 'postgres-view-hides-what-only-looks-unreadable',
+    file: `${POSTGRES}/migration/0006-readable-view.sql`,
+    find: String.raw`archive.output, E'(?<!\\\\)(?:\\\\\\\\)*`,
+    replace: "archive.output, E'",
+    suites: [VIEW],
+  },
+  {
+    name: 'postgres-view-shows-every-time',
+    file: `${POSTGRES}/migration/0006-readable-view.sql`,
+    find: 'CASE WHEN deadline_at >= -62135596800000 THEN',
+    replace: 'CASE WHEN true THEN',
+    suites: [VIEW],
+  },
   {
     name: 'postgres-job-turn-without-token',
     file: `${STATEMENT}/job_turn.sql`,
