@@ -10,6 +10,7 @@ import { openBackend } from '../redis/support.ts'
 import { runInProcess } from '../support/cli.ts'
 import { ServerClock } from '../support/clock/server-clock.ts'
 import { freePort } from '../support/free-port.ts'
+import { lookFor } from '../support/look.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { announce, beatOf } from '../support/protocol.ts'
 import { RedisServer } from '../support/redis-server.ts'
@@ -148,6 +149,28 @@ describe('PostgreSQL', () => {
     })
     expect(check('rights')?.advice).toMatch(/holdfast migrate --role/)
     expect(check('workers')).toMatchObject({ status: 'wrong' })
+  })
+
+  it('whose table of jobs is locked is asked everything at once, and not one thing after the other', async () => {
+    const database = await server.createDatabase()
+    const url = server.urlOf({ database })
+    expect((await runInProcess(['migrate'], { HOLDFAST_URL: url })).code).toBe(0)
+    const rival = await server.connect({ database })
+    await rival.query('BEGIN; LOCK TABLE holdfast.job')
+    const examined = doctor(url)
+    await lookFor('each connection of the store waits', async () => {
+      const waiting = await server.query('SELECT FROM pg_locks WHERE NOT granted')
+      return waiting.length === 4 || undefined
+    })
+    await rival.query('ROLLBACK')
+    await rival.end()
+    const { code, check } = await examined
+    expect([code, check('writable')?.status]).toEqual([0, 'ok'])
+    // What the doctor puts there itself is no job of anybody.
+    expect([check('newest job')?.found, check('lanes')?.found]).toEqual([
+      'none',
+      '0, none with ready jobs and no worker',
+    ])
   })
 })
 

@@ -130,4 +130,12 @@ export const LIVE_MUTANTS = [
     suites: [DOCTOR],
     only: 'keeps nothing',
   },
+  {
+    name: 'doctor-asks-one-thing-after-the-other',
+    file: 'src/cli/doctor/store.js',
+    find: "attempt('writable', () => checkWritable(store)),",
+    replace: "await attempt('writable', () => checkWritable(store)),",
+    suites: [DOCTOR],
+    only: 'asked everything at once',
+  },
 ]

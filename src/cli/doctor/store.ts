@@ -4,7 +4,7 @@ import { type CommandContext, existingOnly, OpenError, openStore } from '../comm
 import { describeError } from '../failure.ts'
 import { maskStoreUrl, showBytes, showSpan } from '../text.ts'
 import { type Attempt, type Check, note, ok, wrong } from './check.ts'
-import { checkWork } from './work.ts'
+import { checkWork, TRIAL_LANE } from './work.ts'
 
 /** Leases and delays go by the store's clock; a time that a producer gives goes by its own. */
 const CLOCK_NOTE_MS = 1_000
@@ -22,14 +22,17 @@ export async function checkStore(context: CommandContext, url: string): Promise<
   try {
     const health = await store.health({ rights: true })
     const now = Date.now() + (health.store.clockAheadMs ?? 0)
+    const answers = await Promise.all([
+      attempt('writable', () => checkWritable(store)),
+      ...checkWork(store, now, attempt),
+    ])
     return [
       checkHealth(health),
       ...checkOffset(health),
       checkDurability(store, url),
       ...checkRights(health, url),
       ...checkDetails(health.store.details),
-      await attempt('writable', () => checkWritable(store)),
-      ...(await checkWork(store, now, attempt)),
+      ...answers,
     ]
   } finally {
     await store.close()
@@ -121,7 +124,7 @@ function checkDetails({ missingRights: _, ...details }: Health['store']['details
 
 /** A job that nobody can claim is stored, cancelled and so removed; with `keepCancelled: 0` nothing of it is left. */
 async function checkWritable(store: Holdfast): Promise<Check> {
-  const trial = await store.enqueue('holdfast.doctor', null, { queue: 'holdfast.doctor', delay: '1d' })
+  const trial = await store.enqueue('holdfast.doctor', null, { queue: TRIAL_LANE, delay: '1d' })
   await store.cancel(trial.id)
   return ok('writable', 'a trial job was stored and removed')
 }
