@@ -27,7 +27,7 @@ import { type Logger, limitWarnings, type Warn } from './telemetry.ts'
 import type { Transaction } from './transactions/caller-transaction.ts'
 import {
   type AnyWorkerOptions,
-  type ContextOf,
+  type NeedsContext,
   parseStopDeadline,
   type StopOptions,
   toSettings,
@@ -105,12 +105,12 @@ export interface Holdfast {
   /** One round of the upkeep that every worker does: expired leases, retention, what became due. */
   maintain(): Promise<Maintained>
   /** Starts a worker; resolves when it is ready to take jobs. */
-  worker<Context = AppContext>(options: WorkerOptions<Context> & ContextOf<Context>): Promise<Worker>
+  worker<Context = AppContext>(options: WorkerOptions<Context> & NeedsContext<Context>): Promise<Worker>
   /**
    * Runs what can run now until nothing can; returns how many jobs were taken. Delayed and retrying jobs stay. Rejects with INTERNAL
    * when too many handlers cannot be stopped.
    */
-  runUntilEmpty<Context = AppContext>(options: WorkerOptions<Context> & ContextOf<Context>): Promise<number>
+  runUntilEmpty<Context = AppContext>(options: WorkerOptions<Context> & NeedsContext<Context>): Promise<number>
   /**
    * Stops the workers of this client as `worker.stop` does and closes the store. A store that does not end within 5 s is left as it
    * is. Called again it may name an earlier deadline.

@@ -132,7 +132,7 @@ export function parseInstant(value: unknown, field: string): number {
  * Throws INVALID_INSTANT naming `field`.
  */
 export function parseRunAt(value: unknown, field: string, nowMs: number): number | null {
-  const ms = value === undefined ? nowMs : parseInstant(value, field)
+  const ms = parseInstant(value, field)
   return ms > nowMs ? ms : null
 }
 

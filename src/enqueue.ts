@@ -170,7 +170,7 @@ export function toDefinition(
     lane,
     payload: encodeValue(input, 'input', context.payloadBytesMax),
     priority: priority === undefined ? 0 : parseInteger(priority, 'priority', -LIMITS.priority - 1, LIMITS.priority),
-    runAt: parseRunAt(runAt, 'runAt', context.now()),
+    runAt: runAt === undefined ? null : parseRunAt(runAt, 'runAt', context.now()),
     delayMs: delay === undefined ? 0 : parseDuration(delay, 'delay'),
     deadlineAt: deadline === undefined ? null : parseInstant(deadline, 'deadline'),
     timeoutMs: timeout === undefined ? target.timeoutMs : parseDuration(timeout, 'timeout'),

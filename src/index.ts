@@ -57,7 +57,7 @@ export type { Health, HealthOptions, Maintained, Stats } from './store-operation
 export type { JobEventFields } from './telemetry.ts'
 export type { Transaction } from './transactions/caller-transaction.ts'
 export { VERSION } from './version.ts'
-export type { ContextOf, StopOptions, Worker, WorkerOptions } from './worker.ts'
+export type { NeedsContext, StopOptions, Worker, WorkerOptions } from './worker.ts'
 export type { SlotEventFields, WorkerEvents } from './worker-events.ts'
 export type { WorkerHealth } from './worker-health.ts'
 export type { WorkerInfo } from './worker-list.ts'

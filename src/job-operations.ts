@@ -220,7 +220,7 @@ export class JobOperations {
       lane,
       payload: 'input' in options ? encodeValue(options.input, 'input', definition.payloadBytesMax) : source.payload,
       priority: source.priority,
-      runAt: parseRunAt(options.runAt, 'runAt', clock.now()),
+      runAt: options.runAt === undefined ? null : parseRunAt(options.runAt, 'runAt', clock.now()),
       delayMs: 0,
       // A deadline that has passed would end the new job before it could start.
       deadlineAt: isPast ? null : source.deadlineAt,

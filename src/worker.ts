@@ -63,7 +63,7 @@ export interface WorkerOptions<Context = AppContext> {
 }
 
 /** What a handler asks for in `ctx.context` must be given to its worker; handlers that ask for nothing leave `context` out. */
-export type ContextOf<Context> = object extends Context ? unknown : { readonly context: Context }
+export type NeedsContext<Context> = object extends Context ? unknown : { readonly context: Context }
 
 /** The options whatever their handlers ask for. */
 export type AnyWorkerOptions = Omit<WorkerOptions<never>, 'context'> & { readonly context?: unknown }

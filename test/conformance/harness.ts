@@ -13,7 +13,7 @@ import { type Clock, systemTimers } from '#dist/src/clock.js'
 import type { ConnectOptions } from '#dist/src/connect-options.js'
 import type { AppContext } from '#dist/src/contract.js'
 import { systemRandom } from '#dist/src/random.js'
-import type { ContextOf, Worker, WorkerOptions } from '#dist/src/worker.js'
+import type { NeedsContext, Worker, WorkerOptions } from '#dist/src/worker.js'
 import { casesSuite } from '../hostile/cases.suite.ts'
 import { hostileCodeSuite } from '../hostile/code.suite.ts'
 import { poisonSuite } from '../hostile/poison.suite.ts'
@@ -177,7 +177,7 @@ export class Harness {
   /** A worker that looks often and is stopped with the harness. */
   async worker<Context = AppContext>(
     client: Holdfast,
-    options: WorkerOptions<Context> & ContextOf<Context>,
+    options: WorkerOptions<Context> & NeedsContext<Context>,
   ): Promise<Worker> {
     const worker = await client.worker<Context>({ poll: 20, reap: '1h', killGrace: 50, ...options })
     this.#workers.push(worker)

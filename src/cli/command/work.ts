@@ -19,7 +19,7 @@ import { type Command, type CommandContext, type ExitCode, withStore } from '../
 import { catchSignals, endForCertain } from '../signals.ts'
 
 /** The context is the user's own; the command line hands it through unread. */
-type AnyWorkerOptions = WorkerOptions<unknown>
+type ModuleOptions = WorkerOptions<unknown>
 
 export const workCommand: Command = {
   name: 'work',
@@ -37,7 +37,7 @@ export const workCommand: Command = {
     const { flags } = context
     // Read now, so that a wrong one is not found out by the signal.
     const deadline = durationFlag(flags, 'stop-deadline') ?? STOP_DEADLINE
-    const options: AnyWorkerOptions = {
+    const options: ModuleOptions = {
       ...(await loadModule(context.words[0] ?? '')),
       ...defined({
         lanes: listFlag(flags, 'lanes'),
@@ -63,7 +63,7 @@ export const workCommand: Command = {
 interface Work {
   readonly context: CommandContext
   readonly store: Holdfast
-  readonly options: AnyWorkerOptions
+  readonly options: ModuleOptions
   readonly deadline: Duration
 }
 
@@ -79,7 +79,7 @@ const STOP_DEADLINE: Duration = '20s'
 const invalid = (path: string, problem: string, cause?: unknown): HoldfastError =>
   new HoldfastError('HANDLER_MODULE_INVALID', `${path}: ${problem}`, { details: { path }, cause })
 
-async function loadModule(path: string): Promise<AnyWorkerOptions> {
+async function loadModule(path: string): Promise<ModuleOptions> {
   const file = resolve(path)
   if (!existsSync(file)) throw invalid(path, 'the module does not exist')
   if (!statSync(file).isFile()) throw invalid(path, 'expected a file')
@@ -90,8 +90,8 @@ async function loadModule(path: string): Promise<AnyWorkerOptions> {
     throw invalid(path, `the module does not load: ${cause instanceof Error ? cause.message : String(cause)}`, cause)
   }
   const exported = loaded.default
-  if (Array.isArray(exported)) return { handlers: exported as AnyWorkerOptions['handlers'] }
-  if (typeof exported === 'object' && exported !== null && 'handlers' in exported) return exported as AnyWorkerOptions
+  if (Array.isArray(exported)) return { handlers: exported as ModuleOptions['handlers'] }
+  if (typeof exported === 'object' && exported !== null && 'handlers' in exported) return exported as ModuleOptions
   throw invalid(path, 'expected `export default` of an array of handlers, or of { handlers, ...worker options }')
 }
 
